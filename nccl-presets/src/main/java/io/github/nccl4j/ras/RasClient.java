@@ -66,6 +66,7 @@ public final class RasClient implements AutoCloseable {
     private final Socket socket;
     private InputStream in;
     private boolean asked;
+    private int gatherSeconds = GATHER_SECONDS;
 
     private RasClient(String service, InetSocketAddress remote) {
         this.service = service;
@@ -146,7 +147,7 @@ public final class RasClient implements AutoCloseable {
                     "timeout must be from 1 s to " + MAX_TIMEOUT_SECONDS + " s: " + timeout.toMillis() + " ms");
         }
         requireFirst();
-        long deadline = deadline(Duration.ofSeconds(GATHERINGS * (seconds + GATHER_SECONDS)));
+        long deadline = deadline(reportLimit(seconds));
         try {
             request("TIMEOUT " + seconds, deadline);
             requestFormat(format, deadline);
@@ -199,6 +200,16 @@ public final class RasClient implements AutoCloseable {
                 throw failed(failure);
             }
         }
+    }
+
+    /** The limit for a report whose gatherings have a timeout of some seconds. */
+    Duration reportLimit(long seconds) {
+        return Duration.ofSeconds(GATHERINGS * (seconds + gatherSeconds));
+    }
+
+    /** Sets the time by which a gathering may exceed its timeout. */
+    void setGatherSeconds(int seconds) {
+        gatherSeconds = seconds;
     }
 
     private void requireFirst() {

@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.Test;
 
@@ -22,6 +23,16 @@ class ScopeTest {
     /** One of two ranks, of which both send the same. */
     private static final class Recorder implements Rendezvous, Inquiry {
         private final List<String> calls = new ArrayList<>();
+        private final Membership membership = new Membership() {
+            @Override
+            public Map<Integer, Duration> silent() {
+                return Map.of();
+            }
+
+            @Override
+            public void close() {}
+        };
+        private final StatusEntry status = () -> {};
         private Supplier<byte[]> answer;
 
         @Override
@@ -45,6 +56,18 @@ class ScopeTest {
             calls.add("inquiry " + topic);
             answer = given;
             return Optional.of(this);
+        }
+
+        @Override
+        public Optional<Membership> membership(String group, int number, Consumer<LostRank> onLoss) {
+            calls.add("membership " + group + " " + number);
+            return Optional.of(membership);
+        }
+
+        @Override
+        public Optional<StatusEntry> status(String topic, Supplier<String> text) {
+            calls.add("status " + topic + " " + text.get());
+            return Optional.of(status);
         }
 
         @Override
@@ -81,6 +104,25 @@ class ScopeTest {
         scope.abort("no memory");
         scope.close();
         assertEquals(List.of("gather outer/inner/key", "inquiry outer/inner/topic", "abort no memory"), whole.calls);
+    }
+
+    @Test
+    void aScopePassesOnGroupsAndTexts() {
+        Recorder whole = new Recorder();
+        Rendezvous scope = whole.scope("outer");
+        assertSame(whole.membership, scope.membership("group", 4, lost -> {}).orElseThrow());
+        assertSame(whole.status, scope.status("topic", () -> "text").orElseThrow());
+        assertEquals(List.of("membership outer/group 4", "status outer/topic text"), whole.calls);
+    }
+
+    @Test
+    void failuresHaveTheirPagesAndTexts() {
+        assertEquals("NCCL4J-0011", new RendezvousException("message").helpId());
+        assertEquals("NCCL4J-0012", new RendezvousTimeoutException("message", List.of(2)).helpId());
+        assertEquals(List.of(2, 3), new RendezvousTimeoutException("message", List.of(2, 3)).missing());
+        assertEquals(
+                "rank 2 (node0, process 7) is lost: no heartbeat",
+                new LostRank(2, "node0, process 7", "no heartbeat").toString());
     }
 
     @Test

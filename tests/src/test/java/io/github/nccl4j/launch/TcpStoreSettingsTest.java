@@ -3,6 +3,7 @@ package io.github.nccl4j.launch;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.launch.RankInfo.Source;
 import io.github.nccl4j.tests.Ports;
@@ -10,6 +11,7 @@ import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -90,5 +92,43 @@ class TcpStoreSettingsTest {
                 BIND + " must be an address of this host: no such host",
                 assertThrows(IllegalArgumentException.class, () -> builder.open(self()))
                         .getMessage());
+    }
+
+    /** Rank 0 keeps the store unless the environment names a store at the same address. */
+    @Test
+    void storeOfTheEnvironmentIsNotStarted() {
+        for (String other : List.of("", " ", "127.0.0.1:" + (port == 1 ? 2 : port - 1), "127.0.0.2:" + port)) {
+            try (TcpStore store = builder(Map.of("NCCL4J_STORE_ADDRESS", other)).open(self())) {
+                assertEquals(0, store.rank());
+            }
+        }
+        try (TcpStoreServer server = TcpStoreServer.start(InetAddress.getLoopbackAddress(), port);
+                TcpStore store = builder(Map.of("NCCL4J_STORE_ADDRESS", server.address()))
+                        .open(self())) {
+            store.set("key", new byte[] {1});
+            assertEquals(1, store.get("key", TIMEOUT)[0]);
+        }
+    }
+
+    @Test
+    void attemptsAreThoseOfTheRanks() {
+        try (TcpStore store = builder(Map.of()).open(self())) {
+            assertEquals(
+                    "ranks and attempts must have the same length: 2, 1",
+                    assertThrows(IllegalArgumentException.class, () -> store.among("some", List.of(0, 1), List.of(0)))
+                            .getMessage());
+            assertEquals(
+                    "the attempt of rank 0, which is this rank, must be 0: 1",
+                    assertThrows(
+                                    IllegalArgumentException.class,
+                                    () -> store.among("some", List.of(0, 1), List.of(1, 0)))
+                            .getMessage());
+            assertEquals(
+                    "ranks must include this rank: [1], rank 0",
+                    assertThrows(IllegalArgumentException.class, () -> store.among("some", List.of(1), List.of(1)))
+                            .getMessage());
+            assertTrue(store.membership("group", 0, lost -> {}).isPresent());
+            assertTrue(store.status("topic", () -> "text").isPresent());
+        }
     }
 }

@@ -11,7 +11,6 @@ import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
 import java.util.ArrayList;
 import java.util.Queue;
-import java.util.TreeSet;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -23,8 +22,35 @@ import java.util.concurrent.atomic.AtomicBoolean;
 final class EventLoop implements Executor {
     private static final int INPUT_BYTES = 1 << 16;
 
-    private static EventLoop clientLoop;
-    private static int clients;
+    private static final Shared OF_CLIENTS = new Shared("nccl4j-store-client");
+
+    /** A loop that exists while it has users. Thread-safe. */
+    static final class Shared {
+        private final String name;
+        private EventLoop loop;
+        private int users;
+
+        Shared(String name) {
+            this.name = name;
+        }
+
+        /** Returns the loop. Each caller calls {@link #release} once. */
+        synchronized EventLoop acquire() throws IOException {
+            if (users == 0) {
+                loop = new EventLoop(name);
+            }
+            users++;
+            return loop;
+        }
+
+        synchronized void release() {
+            users--;
+            if (users == 0) {
+                loop.close();
+                loop = null;
+            }
+        }
+    }
 
     /** Serves a channel; the attachment of the channel's key. */
     interface Handler {
@@ -35,34 +61,12 @@ final class EventLoop implements Executor {
         void handleClose(IOException why);
     }
 
-    /** An action that runs once at a time of {@link System#nanoTime()}. */
-    static final class Timer implements Comparable<Timer> {
-        private final long deadline;
-        private final long number;
-        private final Runnable action;
-
-        private Timer(long deadline, long number, Runnable action) {
-            this.deadline = deadline;
-            this.number = number;
-            this.action = action;
-        }
-
-        @Override
-        public int compareTo(Timer other) {
-            // Differences, because System.nanoTime() may wrap.
-            return deadline != other.deadline
-                    ? Long.signum(deadline - other.deadline)
-                    : Long.compare(number, other.number);
-        }
-    }
-
     private final Selector selector;
     private final Thread thread;
     private final ByteBuffer input = ByteBuffer.allocateDirect(INPUT_BYTES);
     private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
     private final AtomicBoolean woken = new AtomicBoolean();
-    private final TreeSet<Timer> timers = new TreeSet<>();
-    private long timerCount;
+    private final TimerQueue timers = new TimerQueue(System::nanoTime);
     private volatile boolean closing;
 
     EventLoop(String name) throws IOException {
@@ -72,20 +76,12 @@ final class EventLoop implements Executor {
     }
 
     /** Returns the loop that all clients of this process share. Each caller calls {@link #releaseByClient} once. */
-    static synchronized EventLoop acquireForClient() throws IOException {
-        if (clients == 0) {
-            clientLoop = new EventLoop("nccl4j-store-client");
-        }
-        clients++;
-        return clientLoop;
+    static EventLoop acquireForClient() throws IOException {
+        return OF_CLIENTS.acquire();
     }
 
-    static synchronized void releaseByClient() {
-        clients--;
-        if (clients == 0) {
-            clientLoop.close();
-            clientLoop = null;
-        }
+    static void releaseByClient() {
+        OF_CLIENTS.release();
     }
 
     /** Runs a task in the loop's thread, after the tasks that were added before. From any thread. */
@@ -120,16 +116,8 @@ final class EventLoop implements Executor {
         return input.clear();
     }
 
-    Timer schedule(long nanoTime, Runnable action) {
-        Timer timer = new Timer(nanoTime, timerCount++, action);
-        timers.add(timer);
-        return timer;
-    }
-
-    void cancel(Timer timer) {
-        if (timer != null) {
-            timers.remove(timer);
-        }
+    TimerQueue timers() {
+        return timers;
     }
 
     private void run() {
@@ -145,7 +133,7 @@ final class EventLoop implements Executor {
                 for (Runnable task = tasks.poll(); task != null; task = tasks.poll()) {
                     runSafely(task);
                 }
-                runTimers();
+                timers.runDue(EventLoop::runSafely);
             }
         } catch (IOException | UncheckedIOException | ClosedSelectorException failure) {
             end = new IOException("the store's thread failed: " + failure, failure);
@@ -163,9 +151,8 @@ final class EventLoop implements Executor {
         if (timers.isEmpty()) {
             return 0;
         }
-        long left = timers.first().deadline - System.nanoTime();
         // A timeout of 0 waits forever.
-        return Math.max(1, (left + 999_999) / 1_000_000);
+        return Math.max(1, (timers.nanosLeft() + 999_999) / 1_000_000);
     }
 
     private static void serve(SelectionKey key) {
@@ -187,12 +174,6 @@ final class EventLoop implements Executor {
             // The channel is not used again.
         }
         ((Handler) key.attachment()).handleClose(why);
-    }
-
-    private void runTimers() {
-        while (!timers.isEmpty() && timers.first().deadline - System.nanoTime() <= 0) {
-            runSafely(timers.pollFirst().action);
-        }
     }
 
     private static void runSafely(Runnable task) {

@@ -25,6 +25,7 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.function.IntUnaryOperator;
+import java.util.function.LongSupplier;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 
@@ -76,14 +77,27 @@ final class Inquiries {
 
     static final int MAX_RANKS = 4096;
 
-    private final StoreSession store;
+    private final StoreRequests store;
+    private final Executor answering;
+    private final LongSupplier clock;
     private final Map<String, Topic> topics = new ConcurrentHashMap<>();
     private boolean listening;
     /** Number of the next question, from 1. Used by one request at a time. */
     private long nextQuestion = 1;
 
-    Inquiries(StoreSession store) {
+    Inquiries(StoreRequests store) {
+        this(store, Inquiries::answerInBackground, System::nanoTime);
+    }
+
+    /** Creates the inquiries of a rank; the executor runs its answers, and the clock returns nanoseconds. */
+    Inquiries(StoreRequests store, Executor answering, LongSupplier clock) {
         this.store = store;
+        this.answering = answering;
+        this.clock = clock;
+    }
+
+    private long now() {
+        return clock.getAsLong();
     }
 
     /** The ranks of a scope, and its rank for a rank of the store: -1 if the scope does not have it. */
@@ -125,7 +139,7 @@ final class Inquiries {
             byte[] question = ResponseReader.content(response, store.rank());
             nextQuestion++;
             // In another thread: an answer that takes long must not hold up the heartbeats of this rank.
-            Answering.THREAD.execute(() -> answer(ByteBuffer.wrap(question)));
+            answering.execute(() -> answer(ByteBuffer.wrap(question)));
         } catch (RendezvousTimeoutException noQuestion) {
             synchronized (this) {
                 listening = !topics.isEmpty();
@@ -162,7 +176,7 @@ final class Inquiries {
         private volatile boolean closed;
         /** Round of the last question that this rank has answered; 0 if there is none. */
         private long answered;
-        /** Time of {@link #answered}, of {@link System#nanoTime()}. */
+        /** Time of {@link #answered}, of the clock. */
         private long answeredAt;
 
         Topic(String name, Ranks scope, Supplier<byte[]> answer) {
@@ -198,7 +212,7 @@ final class Inquiries {
                             .bytes(Arrays.copyOf(value, Math.min(value.length, maxAnswerBytes()))));
             synchronized (this) {
                 answered = Math.max(answered, round);
-                answeredAt = System.nanoTime();
+                answeredAt = now();
             }
         }
 
@@ -207,7 +221,7 @@ final class Inquiries {
             if (closed) {
                 throw new IllegalStateException("the inquiry is closed");
             }
-            long deadline = System.nanoTime() + Arguments.nanoseconds(timeout);
+            long deadline = now() + Arguments.nanoseconds(timeout);
             try {
                 return askBefore(deadline);
             } catch (RendezvousTimeoutException late) {
@@ -227,22 +241,21 @@ final class Inquiries {
             long round;
             boolean fresh;
             synchronized (this) {
-                fresh = answered > 0 && System.nanoTime() - answeredAt < FRESH_NANOS;
+                fresh = answered > 0 && now() - answeredAt < FRESH_NANOS;
                 round = fresh ? answered : answered + 1;
             }
             if (fresh || count(key("asked", round), deadline) > 1) {
                 Wire.Frame request = new Wire.Frame()
-                        .number64(Math.max(0, deadline + GRACE_NANOS / 2 - System.nanoTime()))
+                        .number64(Math.max(0, deadline + GRACE_NANOS / 2 - now()))
                         .text(key("result", round));
-                return read(
-                        store.request(Wire.Operation.GET, request, name, deadline + GRACE_NANOS - System.nanoTime()));
+                return read(store.request(Wire.Operation.GET, request, name, deadline + GRACE_NANOS - now()));
             }
             return collect(round, deadline);
         }
 
         private long count(String key, long deadline) {
             Wire.Frame request = new Wire.Frame().text(key).number64(1);
-            return Counter.decode(store.request(Wire.Operation.ADD, request, name, deadline - System.nanoTime()));
+            return Counter.decode(store.request(Wire.Operation.ADD, request, name, deadline - now()));
         }
 
         private Map<Integer, byte[]> collect(long round, long deadline) {
@@ -251,7 +264,7 @@ final class Inquiries {
             store.requestAsync(
                     Wire.Operation.SET,
                     new Wire.Frame().text(QUESTIONS + SEPARATOR + number).bytes(question.toBytes()));
-            Set<Integer> lost = new HashSet<>(toScopeRanks(store.gone(deadline - System.nanoTime())));
+            Set<Integer> lost = new HashSet<>(toScopeRanks(store.gone(deadline - now())));
             List<Integer> connected = IntStream.range(0, size)
                     .filter(rank -> !lost.contains(rank))
                     .boxed()
@@ -276,7 +289,7 @@ final class Inquiries {
 
         private Map<Integer, byte[]> collect(long round, List<Integer> some, long deadline) {
             List<CompletableFuture<ByteBuffer>> responses = new ArrayList<>();
-            long nanosLeft = Math.max(0, deadline - System.nanoTime());
+            long nanosLeft = Math.max(0, deadline - now());
             for (int rank : some) {
                 responses.add(store.requestAsync(
                         Wire.Operation.GET, new Wire.Frame().number64(nanosLeft).text(answerKey(round, rank))));
@@ -284,8 +297,7 @@ final class Inquiries {
             Map<Integer, byte[]> answers = new LinkedHashMap<>();
             for (int i = 0; i < some.size(); i++) {
                 try {
-                    byte[] answer =
-                            store.awaitResponse(responses.get(i), name, deadline + GRACE_NANOS - System.nanoTime());
+                    byte[] answer = store.awaitResponse(responses.get(i), name, deadline + GRACE_NANOS - now());
                     answers.put(some.get(i), answer);
                 } catch (RendezvousTimeoutException silent) {
                     if (silent.getCause() != null) {

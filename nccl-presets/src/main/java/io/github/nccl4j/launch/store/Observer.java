@@ -59,7 +59,7 @@ final class Observer {
     /** A rank that is lost, or has left. */
     record Gone(String process, boolean left) {}
 
-    private final EventLoop loop;
+    private final TimerQueue timers;
     private final Supplier<List<Job>> jobs;
     private final Output output;
     private final Deque<byte[]> queue = new ArrayDeque<>();
@@ -68,12 +68,12 @@ final class Observer {
 
     private boolean looking;
     private int number;
-    private EventLoop.Timer timer;
+    private TimerQueue.Timer timer;
     /** The ranks that have not answered, with the index of their job. */
     private final Map<Rank, Integer> waiting = new LinkedHashMap<>();
 
-    Observer(EventLoop loop, Supplier<List<Job>> jobs, Output output) {
-        this.loop = loop;
+    Observer(TimerQueue timers, Supplier<List<Job>> jobs, Output output) {
+        this.timers = timers;
         this.jobs = jobs;
         this.output = output;
     }
@@ -106,7 +106,7 @@ final class Observer {
                 waiting.put(rank, i);
             }
         }
-        timer = loop.schedule(System.nanoTime() + timeout, this::giveUp);
+        timer = timers.schedule(timers.now() + timeout, this::giveUp);
         // A copy: a rank whose connection breaks now is reported and removed.
         new ArrayList<>(waiting.keySet()).forEach(rank -> rank.ask(this));
         endIfDone();
@@ -141,7 +141,7 @@ final class Observer {
 
     private void endIfDone() {
         if (looking && waiting.isEmpty()) {
-            loop.cancel(timer);
+            timers.cancel(timer);
             looking = false;
             add(part(Wire.Look.END));
         }
@@ -149,7 +149,7 @@ final class Observer {
 
     /** The connection of the observer has ended. */
     void close() {
-        loop.cancel(timer);
+        timers.cancel(timer);
         looking = false;
         waiting.keySet().forEach(rank -> rank.forget(this));
         waiting.clear();
@@ -192,7 +192,7 @@ final class Observer {
         }
         pumping = !queue.isEmpty();
         if (pumping) {
-            loop.schedule(System.nanoTime() + POLL_NANOS, this::pump);
+            timers.schedule(timers.now() + POLL_NANOS, this::pump);
         }
     }
 }

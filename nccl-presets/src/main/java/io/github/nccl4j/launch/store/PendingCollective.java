@@ -36,7 +36,7 @@ final class PendingCollective {
     private final Responder[] waiting;
     private final BitSet arrived = new BitSet();
     private Failure failure;
-    private EventLoop.Timer timer;
+    private TimerQueue.Timer timer;
     private long deadline;
 
     /** The missing ranks are null if the failure is not a timeout. */
@@ -95,7 +95,7 @@ final class PendingCollective {
             fail(new Failure(gone, null));
             return;
         }
-        waitUntil(System.nanoTime() + timeout, timeout);
+        waitUntil(state.timers().now() + timeout, timeout);
     }
 
     private boolean isReady() {
@@ -133,10 +133,10 @@ final class PendingCollective {
         if (timer == null || until - deadline < 0) {
             stopTimer();
             deadline = until;
-            timer = state.loop().schedule(until, () -> {
+            timer = state.timers().schedule(until, () -> {
                 timer = null;
+                // A missing rank is not gone, so that this stays until it arrives or is lost.
                 fail(timeoutFailure(timeout));
-                state.removeIfOver(this);
             });
         }
     }
@@ -216,7 +216,7 @@ final class PendingCollective {
     }
 
     private void stopTimer() {
-        state.loop().cancel(timer);
+        state.timers().cancel(timer);
         timer = null;
     }
 

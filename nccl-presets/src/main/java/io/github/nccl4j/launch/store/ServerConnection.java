@@ -28,7 +28,7 @@ final class ServerConnection extends Connection implements MemberGroups.Member, 
 
     private StoreState state;
     private final byte[] nonce = new byte[Wire.NONCE_BYTES];
-    private EventLoop.Timer handshakeTimer;
+    private TimerQueue.Timer handshakeTimer;
     private boolean proven;
     /** Negative until the rank has joined. */
     private int rank = -1;
@@ -70,7 +70,8 @@ final class ServerConnection extends Connection implements MemberGroups.Member, 
     }
 
     void sendGreeting() {
-        handshakeTimer = loop().schedule(
+        handshakeTimer = loop().timers()
+                .schedule(
                         server.handshakeDeadline(), () -> close(new IOException("the handshake was not done in time")));
         boolean withSecret = server.secret() != null;
         if (withSecret) {
@@ -183,7 +184,7 @@ final class ServerConnection extends Connection implements MemberGroups.Member, 
         job = found;
         state = found.state();
         rank = claimedRank;
-        loop().cancel(handshakeTimer);
+        loop().timers().cancel(handshakeTimer);
         setMaxFrameBytes(Wire.REQUEST_HEADER_BYTES
                 + Wire.MAX_KEY
                 + Arguments.LONGEST_VALUE
@@ -200,9 +201,9 @@ final class ServerConnection extends Connection implements MemberGroups.Member, 
             refuse(Wire.FAILED, refusal);
             throw new IOException(refusal);
         }
-        loop().cancel(handshakeTimer);
+        loop().timers().cancel(handshakeTimer);
         setMaxFrameBytes(Wire.REQUEST_HEADER_BYTES + Seal.OVERHEAD);
-        observer = new Observer(loop(), server::observedJobs, new Observer.Output() {
+        observer = new Observer(loop().timers(), server::observedJobs, new Observer.Output() {
             @Override
             public void send(byte[] frame) {
                 ServerConnection.this.send(frame);
@@ -218,7 +219,7 @@ final class ServerConnection extends Connection implements MemberGroups.Member, 
 
     @Override
     void handleEnd(IOException why) {
-        loop().cancel(handshakeTimer);
+        loop().timers().cancel(handshakeTimer);
         if (observer != null) {
             server.removeObserver(this);
             observer.close();

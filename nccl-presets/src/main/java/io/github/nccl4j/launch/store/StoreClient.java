@@ -40,7 +40,7 @@ final class StoreClient extends Connection {
 
     private End end = End.BROKEN;
 
-    private EventLoop.Timer beat;
+    private TimerQueue.Timer beat;
     /** The silence of the store. */
     private final Silence silence = new Silence();
 
@@ -241,7 +241,7 @@ final class StoreClient extends Connection {
             wait = Math.min(wait, heartbeat.patience() - silentNanos + 1);
         }
         long due = System.nanoTime() + wait;
-        beat = loop().schedule(due, () -> beat(due));
+        beat = loop().timers().schedule(due, () -> beat(due));
     }
 
     private void beat(long due) {
@@ -278,7 +278,7 @@ final class StoreClient extends Connection {
         if (isClosed() || hasSentAll()) {
             sent.complete(null);
         } else {
-            loop().schedule(System.nanoTime() + SEND_POLL_NANOS, () -> awaitSent(sent));
+            loop().timers().schedule(System.nanoTime() + SEND_POLL_NANOS, () -> awaitSent(sent));
         }
     }
 
@@ -313,7 +313,7 @@ final class StoreClient extends Connection {
 
     @Override
     void handleEnd(IOException why) {
-        loop().cancel(beat);
+        loop().timers().cancel(beat);
         endReason = MessageText.reason(why);
         joined.completeExceptionally(why);
         for (CompletableFuture<ByteBuffer> response : pending.values()) {

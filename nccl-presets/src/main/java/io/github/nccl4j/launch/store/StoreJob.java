@@ -33,22 +33,22 @@ final class StoreJob {
     private int joinCount;
 
     /** The job of the rank that keeps the store. */
-    static StoreJob of(RankValues keeper, EventLoop loop) {
-        return new StoreJob(keeper.worldSize(), keeper.hasLocalRank(), keeper.localText(), "rank 0", loop);
+    static StoreJob of(RankValues keeper, TimerQueue timers) {
+        return new StoreJob(keeper.worldSize(), keeper.hasLocalRank(), keeper.localText(), "rank 0", timers);
     }
 
     /** A job whose properties are unknown before its first rank joins. */
-    static StoreJob of(Claim first, EventLoop loop) {
+    static StoreJob of(Claim first, TimerQueue timers) {
         return new StoreJob(
-                first.worldSize, first.hasLocalRank, first.local, "rank " + first.rank + ", which came first,", loop);
+                first.worldSize, first.hasLocalRank, first.local, "rank " + first.rank + ", which came first,", timers);
     }
 
-    private StoreJob(int worldSize, boolean hasLocalRank, String local, String reference, EventLoop loop) {
+    private StoreJob(int worldSize, boolean hasLocalRank, String local, String reference, TimerQueue timers) {
         this.worldSize = worldSize;
         this.hasLocalRank = hasLocalRank;
         this.local = local;
         this.reference = reference;
-        state = new StoreState(worldSize, loop);
+        state = new StoreState(worldSize, timers);
     }
 
     StoreState state() {

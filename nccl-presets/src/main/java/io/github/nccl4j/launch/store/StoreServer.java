@@ -80,7 +80,7 @@ public final class StoreServer implements EventLoop.Handler {
         this.loop = loop;
         this.listener = listener;
         if (self != null) {
-            jobs.put(new StoreJob.Key(self.job(), self.restart()), StoreJob.of(self, loop));
+            jobs.put(new StoreJob.Key(self.job(), self.restart()), StoreJob.of(self, loop.timers()));
         }
     }
 
@@ -159,7 +159,7 @@ public final class StoreServer implements EventLoop.Handler {
         } catch (IOException tooManyFiles) {
             // The selector would report the waiting connections again at once, and the thread would spin.
             key.interestOps(0);
-            loop.schedule(System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(ACCEPT_PAUSE_MILLIS), () -> {
+            loop.timers().schedule(System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(ACCEPT_PAUSE_MILLIS), () -> {
                 if (key.isValid()) {
                     key.interestOps(SelectionKey.OP_ACCEPT);
                 }
@@ -232,7 +232,7 @@ public final class StoreServer implements EventLoop.Handler {
             if (jobs.size() >= MAX_JOBS) {
                 throw new IOException("jobs of a store must be <= " + MAX_JOBS + ": " + (jobs.size() + 1));
             }
-            found = StoreJob.of(first, loop);
+            found = StoreJob.of(first, loop.timers());
             jobs.put(wanted, found);
         }
         return found;
@@ -294,7 +294,7 @@ public final class StoreServer implements EventLoop.Handler {
             jobs.values().remove(job);
             return;
         }
-        loop.schedule(System.nanoTime() + TimeUnit.SECONDS.toNanos(AWAITED_SECONDS), () -> {
+        loop.timers().schedule(System.nanoTime() + TimeUnit.SECONDS.toNanos(AWAITED_SECONDS), () -> {
             if (job.joined().isEmpty()) {
                 jobs.values().remove(job);
             }
@@ -311,7 +311,7 @@ public final class StoreServer implements EventLoop.Handler {
 
     private void scheduleCheck() {
         long due = System.nanoTime() + CHECK_NANOS;
-        loop.schedule(due, () -> checkSilence(due));
+        loop.timers().schedule(due, () -> checkSilence(due));
     }
 
     private void checkSilence(long due) {
@@ -350,7 +350,10 @@ public final class StoreServer implements EventLoop.Handler {
         boolean isUnnotified =
                 jobs.values().stream().anyMatch(job -> job.state().hasUnnotifiedRank());
         if (isUndelivered && now - deadline < 0 || isUnnotified && now - lateRankDeadline < 0) {
-            loop.schedule(now + TimeUnit.MILLISECONDS.toNanos(1), () -> closeWhenDelivered(deadline, lateRankDeadline));
+            loop.timers()
+                    .schedule(
+                            now + TimeUnit.MILLISECONDS.toNanos(1),
+                            () -> closeWhenDelivered(deadline, lateRankDeadline));
             return;
         }
         for (StoreJob job : jobs.values()) {
@@ -370,6 +373,6 @@ public final class StoreServer implements EventLoop.Handler {
             EventLoop.close(key, new IOException("the store is closed"));
             return;
         }
-        loop.schedule(System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(1), () -> closeWhenSent(deadline));
+        loop.timers().schedule(System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(1), () -> closeWhenSent(deadline));
     }
 }

@@ -21,7 +21,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /** The connection of one rank to a store, with the server if this rank keeps it: sends requests and waits for their responses. Thread-safe. */
-public final class StoreSession implements AutoCloseable {
+public final class StoreSession implements StoreRequests, AutoCloseable {
     /** Extra time for the response to a request whose timeout the server applies. */
     private static final Duration RESPONSE_GRACE = Duration.ofSeconds(2);
 
@@ -143,7 +143,8 @@ public final class StoreSession implements AutoCloseable {
         return client.attempt();
     }
 
-    int rank() {
+    @Override
+    public int rank() {
         return self.rank();
     }
 
@@ -184,7 +185,8 @@ public final class StoreSession implements AutoCloseable {
         return gone(Arguments.nanoseconds(limit) + RESPONSE_GRACE.toNanos());
     }
 
-    List<Integer> gone(long timeoutNanos) {
+    @Override
+    public List<Integer> gone(long timeoutNanos) {
         ByteBuffer response = presence(timeoutNanos);
         try {
             return List.copyOf(Wire.read(response, Wire::numbers));
@@ -220,25 +222,21 @@ public final class StoreSession implements AutoCloseable {
         return request(operation, request, subject, Arguments.nanoseconds(timeout) + RESPONSE_GRACE.toNanos());
     }
 
-    /** Sends a request and waits for the response. The subject is for messages. */
-    public byte[] request(Wire.Operation operation, Wire.Frame request, String subject, long timeoutNanos) {
-        return awaitResponse(requestAsync(operation, request), subject, timeoutNanos);
-    }
-
-    /** Sends a request. */
-    CompletableFuture<ByteBuffer> requestAsync(Wire.Operation operation, Wire.Frame request) {
+    @Override
+    public CompletableFuture<ByteBuffer> requestAsync(Wire.Operation operation, Wire.Frame request) {
         requireOpen();
         return client.request(operation, request);
     }
 
-    synchronized void requireOpen() {
+    @Override
+    public synchronized void requireOpen() {
         if (closed) {
             throw new IllegalStateException("the store is closed");
         }
     }
 
-    /** Waits for the response to a request and returns its content; cancels the request if this fails. */
-    byte[] awaitResponse(CompletableFuture<ByteBuffer> response, String subject, long timeoutNanos) {
+    @Override
+    public byte[] awaitResponse(CompletableFuture<ByteBuffer> response, String subject, long timeoutNanos) {
         try {
             return ResponseReader.content(response.get(timeoutNanos, TimeUnit.NANOSECONDS), self.rank());
         } catch (TimeoutException silent) {

@@ -28,7 +28,7 @@ final class StoreState {
 
     private static final int MAX_ABORTS = 1024;
 
-    private final EventLoop loop;
+    private final TimerQueue timers;
     private final List<Integer> allRanks;
     private final Map<String, byte[]> values = new HashMap<>();
     private final Map<String, Set<Wait>> waits = new HashMap<>();
@@ -50,7 +50,7 @@ final class StoreState {
         private final List<String> keys;
         private final boolean withValue;
         private final Responder responder;
-        private EventLoop.Timer timer;
+        private TimerQueue.Timer timer;
         private int next;
 
         Wait(List<String> keys, boolean withValue, Responder responder) {
@@ -72,7 +72,7 @@ final class StoreState {
         }
 
         void succeed() {
-            loop.cancel(timer);
+            timers.cancel(timer);
             responder.succeed(withValue ? values.get(keys.get(0)) : new byte[0]);
         }
 
@@ -82,20 +82,20 @@ final class StoreState {
         }
 
         void fail(String reason) {
-            loop.cancel(timer);
+            timers.cancel(timer);
             responder.fail(reason);
         }
     }
 
-    StoreState(int size, EventLoop loop) {
-        this.loop = loop;
+    StoreState(int size, TimerQueue timers) {
+        this.timers = timers;
         allRanks = IntStream.range(0, size).boxed().toList();
         processes = new String[size];
         attempts = new int[size];
     }
 
-    EventLoop loop() {
-        return loop;
+    TimerQueue timers() {
+        return timers;
     }
 
     /** All ranks in ascending order. */
@@ -307,7 +307,7 @@ final class StoreState {
             return;
         }
         add(wait);
-        wait.timer = loop.schedule(System.nanoTime() + timeout, () -> wait.timeOut(timeout));
+        wait.timer = timers.schedule(timers.now() + timeout, () -> wait.timeOut(timeout));
     }
 
     private void add(Wait wait) {
@@ -349,7 +349,7 @@ final class StoreState {
                 + " with " + signature.ranks().size() + " ranks";
     }
 
-    void removeIfOver(PendingCollective collective) {
+    private void removeIfOver(PendingCollective collective) {
         if (collective.isOver() && collectives.remove(collective.key(), collective)) {
             bytes -= collective.bytes();
         }

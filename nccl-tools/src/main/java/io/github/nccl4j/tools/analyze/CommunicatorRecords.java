@@ -83,15 +83,6 @@ final class CommunicatorRecords {
         return !derived;
     }
 
-    /** The name of a rank of this communicator that has no record. */
-    String nameOf(int rank) {
-        RankRecord record = byRank.get(rank);
-        if (record != null) {
-            return "rank " + record.jobRank();
-        }
-        return isWorld() ? "rank " + rank : "rank " + rank + " of " + label();
-    }
-
     boolean hasFailed() {
         return byRank.values().stream().anyMatch(RankRecord::hasFailed);
     }

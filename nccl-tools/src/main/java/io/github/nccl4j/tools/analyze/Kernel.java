@@ -8,7 +8,6 @@ import java.util.Locale;
  * @param function the C function
  * @param bytes the size of its elements
  * @param rank the rank in the communicator
- * @param label the name of the communicator, or its id
  * @param launched the time of the launch, in microseconds since 1970
  * @param queued the time from the launch to the start of the kernel, in nanoseconds
  * @param duration the time of the kernel, in nanoseconds
@@ -21,7 +20,6 @@ record Kernel(
         String function,
         long bytes,
         int rank,
-        String label,
         long launched,
         long queued,
         long duration,

@@ -76,7 +76,6 @@ final class Profile {
                 "nccl" + performance.get(kind).getAsString(),
                 performance.get(kind + "_msg_size_bytes").getAsLong(),
                 header.get("rank").getAsInt(),
-                name.isEmpty() ? id : "'" + name + "'",
                 more.get("launched_us").getAsLong(),
                 more.get("queued_ns").getAsLong(),
                 more.get("kernel_ns").getAsLong(),
@@ -99,11 +98,6 @@ final class Profile {
                     new Key(communicator.host(), communicator.process(), name, kernel.rank(), sequence.getAsLong()),
                     kernel);
         }
-    }
-
-    /** The kernels, in the order in which they ended on each rank. */
-    List<Kernel> kernels() {
-        return kernels;
     }
 
     /** The kernel of a recorded operation. */

@@ -20,6 +20,10 @@ final class MadeRecord {
     private String host = "node0";
     private Instant clock = BEGIN;
     private String failure = "null";
+    private String name = "";
+    private String state = "OPEN";
+    private boolean timed = true;
+    private int shift;
     private long dropped;
     private long collectives;
     private long sequence;
@@ -40,6 +44,28 @@ final class MadeRecord {
     MadeRecord host(String name, long ahead) {
         host = name;
         clock = BEGIN.plusMillis(ahead);
+        return this;
+    }
+
+    MadeRecord name(String text) {
+        name = text;
+        return this;
+    }
+
+    MadeRecord state(String text) {
+        state = text;
+        return this;
+    }
+
+    /** The following operations have no times. */
+    MadeRecord untimed() {
+        timed = false;
+        return this;
+    }
+
+    /** The record is written some seconds after the last operation began, instead of 30. */
+    MadeRecord written(int seconds) {
+        shift = seconds - 30;
         return this;
     }
 
@@ -76,25 +102,25 @@ final class MadeRecord {
         operations.add(String.format(
                 Locale.ROOT,
                 "{\"sequence\": %d, \"group\": null, \"function\": \"%s\", \"count\": %s, \"type\": %s, \"op\": %s, \"peer\": %s, "
-                        + "\"stream\": \"0x0\", \"enqueued\": \"%s\", \"done\": %s}",
+                        + "\"stream\": \"0x0\", \"enqueued\": %s, \"done\": %s}",
                 sequence,
                 words[0],
                 words[1],
                 words[2].equals("-") ? "null" : "\"" + words[2] + "\"",
                 words[3].equals("-") ? "null" : "\"" + words[3] + "\"",
                 words[4].equals("-") ? "null" : words[4],
-                start,
+                timed ? "\"" + start + "\"" : "null",
                 isDone ? "\"" + clock.plusSeconds(sequence).plusMillis(900) + "\"" : "null"));
         return this;
     }
 
     String json() {
-        return "{\"format\": \"nccl4j flight recorder 1\", \"time\": \"" + clock.plusSeconds(sequence + 30)
+        return "{\"format\": \"nccl4j flight recorder 1\", \"time\": \"" + clock.plusSeconds(sequence + 30 + shift)
                 + "\", \"process\": "
                 + process + ", \"host\": \"" + host + "\", \"library\": \"NCCL\", \"id\": \"" + id
-                + "\", \"name\": \"\", \"rank\": "
+                + "\", \"name\": \"" + name + "\", \"rank\": "
                 + rank + ", \"size\": " + size + ", \"world\": " + (process - 100)
-                + ", \"device\": \"host\", \"state\": \"OPEN\", "
+                + ", \"device\": \"host\", \"state\": \"" + state + "\", "
                 + "\"failure\": " + failure + ", \"recorded\": " + sequence + ", \"collectives\": " + collectives
                 + ", \"operations\": [\n"
                 + String.join(",\n", operations.subList((int) dropped, operations.size())) + "\n]}";

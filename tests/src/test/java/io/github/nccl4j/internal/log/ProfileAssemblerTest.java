@@ -1,6 +1,9 @@
 package io.github.nccl4j.internal.log;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -135,5 +138,201 @@ class ProfileAssemblerTest {
         assertEquals(1 << 14, assembler.pending());
         assertEquals(20_000 - (1 << 14), seen.size());
         assertEquals("AllReduce 1 rank 0 from 0 to 0", seen.get(0));
+    }
+
+    private static final int RECORD_SIZE = 120;
+
+    private static ByteBuffer text(ByteBuffer record, int at, String text) {
+        return record.put(at, text.getBytes(StandardCharsets.UTF_8));
+    }
+
+    /** Several records in one buffer, with all values of an operation and of its communicator. */
+    @Test
+    void valuesAreThoseOfTheRecords() {
+        List<ProfileAssembler.Operation> all = new ArrayList<>();
+        ProfileAssembler full = new ProfileAssembler(all::add);
+        ByteBuffer begin = text(record(1, 4, 0x1234, 99, 0, 6), 56, "n".repeat(64));
+        begin.putLong(32, 8).putLong(40, 2).putInt(48, 3);
+        ByteBuffer launch = record(3, 4, 11, 500, 7, 200);
+        launch.putLong(32, 1000).putLong(40, 42).putInt(48, 5).put(53, (byte) 160);
+        text(text(text(text(launch, 56, "AllReduce"), 72, "ncclFloat32"), 88, "RING"), 104, "sixteen letters!");
+        ByteBuffer records = ByteBuffer.allocate(2 * RECORD_SIZE).order(ByteOrder.nativeOrder());
+        records.put(0, begin.array()).put(RECORD_SIZE, launch.array());
+        full.add(records, 2);
+        full.add(record(2, 4, 0, 0, 0, 0), 1);
+        ProfileAssembler.Operation operation = all.get(0);
+        assertEquals(new ProfileAssembler.Member(0x1234, "n".repeat(64), 3, 8, 2, 6, 99), operation.member);
+        assertEquals(
+                "AllReduce ncclFloat32 RING sixteen letters! number 7 of 1000 tag 42 peer 5 channels 200 warps 160 at 500"
+                        + " message false",
+                operation.function + " " + operation.datatype + " " + operation.algorithm + " " + operation.protocol
+                        + " number " + operation.number + " of " + operation.count + " tag " + operation.tag + " peer "
+                        + operation.peer + " channels " + operation.channels + " warps " + operation.warps + " at "
+                        + operation.launched + " message " + operation.message);
+    }
+
+    @Test
+    void messagesAreNumberedByCommunicator() {
+        communicator(1, 0);
+        communicator(2, 1);
+        for (int communicator : new int[] {1, 1, 2, 1}) {
+            ByteBuffer message = record(3, communicator, 9, 0, 77, 0).put(54, (byte) 2);
+            assembler.add(text(message, 56, "Send"), 1);
+        }
+        assertEquals(
+                List.of(
+                        "Send 0 rank 0 from 0 to 0",
+                        "Send 1 rank 0 from 0 to 0",
+                        "Send 0 rank 1 from 0 to 0",
+                        "Send 2 rank 0 from 0 to 0"),
+                seen);
+    }
+
+    @Test
+    void rejectsUnknownKind() {
+        assertEquals(
+                "a record of kind 6",
+                assertThrows(IllegalStateException.class, () -> assembler.add(record(6, 0, 0, 0, 0, 0), 1))
+                        .getMessage());
+    }
+
+    /** The limits of the pauses themselves are no pause. */
+    @Test
+    void pausesAreMeasuredFromTheLastRecord() {
+        communicator(1, 0);
+        launch(1, 1, 0, 2);
+        starts(1, 0, 1000, 50);
+        stops(1, 0, 2000, 150);
+        assembler.sweep(2000 + SECOND / 5);
+        assertEquals(1, assembler.pending());
+        assembler.sweep(2001 + SECOND / 5);
+        assertEquals(0, assembler.pending());
+        // The launch, or the last record, of an operation without a kernel.
+        launch(1, 2, 3000, 1);
+        launch(1, 3, 3000, 1);
+        starts(3, 0, 4000, 60);
+        launch(1, 4, 5000, 1);
+        starts(4, 0, 5001, 70);
+        stops(4, 0, 5002, 80);
+        assembler.sweep(3000 + 2 * SECOND);
+        assertEquals(2, assembler.pending());
+        assembler.sweep(3001 + 2 * SECOND);
+        assertEquals(1, assembler.pending());
+        assembler.sweep(4000 + 2 * SECOND);
+        assertEquals(1, assembler.pending());
+        assembler.sweep(4001 + 2 * SECOND);
+        assertEquals(0, assembler.pending());
+    }
+
+    /** The last operation: no later one is done. */
+    @Test
+    void operationWithoutKernelStaysWhileItIsTheLast() {
+        communicator(1, 0);
+        launch(1, 1, 0, 1);
+        launch(1, 2, 0, 2);
+        starts(2, 0, 10, 5);
+        stops(2, 0, 20, 15);
+        starts(2, 1, 30, 25);
+        assembler.sweep(100 * SECOND);
+        assertEquals(2, assembler.pending());
+        assertEquals(List.of(), seen);
+    }
+
+    /** A channel that stops before it starts was not recorded from its start. */
+    @Test
+    void kernelEndsWithTheLatestChannel() {
+        communicator(1, 0);
+        launch(1, 1, 0, 2);
+        starts(1, 0, 100, 50);
+        stops(1, 0, 300, 250);
+        starts(1, 1, 310, 60);
+        stops(1, 1, 320, 70);
+        assertEquals(List.of("AllReduce 1 rank 0 from 50 to 250 after 100"), seen);
+        // A channel more than was announced ends the operation when it stops.
+        launch(1, 2, 400, 1);
+        starts(2, 0, 500, 450);
+        starts(2, 1, 510, 460);
+        stops(2, 0, 520, 470);
+        assertEquals(1, seen.size());
+        stops(2, 1, 530, 480);
+        assertEquals("AllReduce 2 rank 0 from 450 to 480 after 100", seen.get(1));
+        assertEquals(0, assembler.incomplete());
+    }
+
+    private void operation(long id, long at, long delay) {
+        launch(1, id, at, 1);
+        starts(id, 0, at + delay, at);
+        stops(id, 0, at + delay, at);
+    }
+
+    /** The smallest delay of the last 10 to 20 seconds counts. */
+    @Test
+    void differenceOfClocksIsForgotten() {
+        communicator(1, 0);
+        operation(1, SECOND, 100);
+        operation(2, 11 * SECOND, 300);
+        operation(3, 12 * SECOND, 400);
+        operation(4, 21 * SECOND - 50, 350);
+        operation(5, 21 * SECOND, 301);
+        List<Long> delays = List.of(100L, 100L, 100L, 100L, 300L);
+        for (int i = 0; i < delays.size(); i++) {
+            assertTrue(seen.get(i).endsWith(" after " + delays.get(i)), seen.get(i));
+        }
+    }
+
+    @Test
+    void numberOfCommunicatorsHasALimit() {
+        for (int i = 0; i < 1 << 12; i++) {
+            communicator(i, i);
+        }
+        launch(0, 1, 0, 1);
+        launch(1, 2, 0, 1);
+        communicator(9999, 5);
+        assertEquals(List.of("AllReduce 1 rank 0 from 0 to 0"), seen);
+        assertEquals(1, assembler.pending());
+        launch(0, 3, 0, 0);
+        assertEquals("AllReduce 3 rank -1 from 0 to 0", seen.get(seen.size() - 1));
+    }
+
+    /** More texts than are kept. */
+    @Test
+    void manyTextsAreKeptApart() {
+        communicator(1, 0);
+        for (int round = 0; round < 2; round++) {
+            seen.clear();
+            for (int i = 0; i < 1500; i++) {
+                assembler.add(text(record(3, 1, 1, 0, 0, 0), 56, "f" + i), 1);
+            }
+            for (int i = 0; i < 1500; i++) {
+                assertEquals("f" + i + " 0 rank 0 from 0 to 0", seen.get(i));
+            }
+        }
+        assembler.add(record(3, 1, 1, 0, 0, 0), 1);
+        assertEquals(" 0 rank 0 from 0 to 0", seen.get(1500));
+    }
+
+    /** Texts that differ in their second half only. */
+    @Test
+    void textsAreComparedAsAWhole() {
+        communicator(1, 0);
+        for (String name : List.of("ReduceScatter", "ReduceSc", "ReduceScan")) {
+            assembler.add(text(record(3, 1, 1, 0, 0, 0), 56, name), 1);
+        }
+        assertEquals(
+                List.of(
+                        "ReduceScatter 0 rank 0 from 0 to 0",
+                        "ReduceSc 0 rank 0 from 0 to 0",
+                        "ReduceScan 0 rank 0 from 0 to 0"),
+                seen);
+    }
+
+    @Test
+    void equalTextsAreOneObject() {
+        List<String> names = new ArrayList<>();
+        ProfileAssembler shared = new ProfileAssembler(operation -> names.add(operation.function));
+        for (int i = 0; i < 2; i++) {
+            shared.add(text(record(3, 1, 1, 0, 0, 0), 56, "Broadcast"), 1);
+        }
+        assertSame(names.get(0), names.get(1));
     }
 }

@@ -13,6 +13,7 @@ import io.github.nccl4j.launch.wire.Arguments;
 import io.github.nccl4j.launch.wire.BroadcastMessage;
 import io.github.nccl4j.launch.wire.Counter;
 import io.github.nccl4j.launch.wire.MessageText;
+import io.github.nccl4j.launch.wire.Notice;
 import io.github.nccl4j.launch.wire.Wire;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -120,6 +121,36 @@ class ProtocolTest {
             assertEquals(
                     "operation code must be from 0 to " + (Wire.Operation.values().length - 1) + ": " + code,
                     assertThrows(IOException.class, () -> Wire.Operation.read(ByteBuffer.wrap(new byte[] {code})))
+                            .getMessage());
+        }
+    }
+
+    @Test
+    void mapsPartsOfLookToCodes() throws IOException {
+        for (Wire.Look part : Wire.Look.values()) {
+            assertSame(part, Wire.Look.read(ByteBuffer.wrap(new byte[] {(byte) part.ordinal()})));
+        }
+        for (byte code : new byte[] {-1, 3}) {
+            assertEquals(
+                    "code of a part must be from 0 to 2: " + code,
+                    assertThrows(IOException.class, () -> Wire.Look.read(ByteBuffer.wrap(new byte[] {code})))
+                            .getMessage());
+        }
+    }
+
+    @Test
+    void readsWrittenNotice() throws IOException {
+        for (Notice.Kind kind : Notice.Kind.values()) {
+            Notice notice = new Notice(kind, "job/g", 3, "process 7", "no heartbeat", 1L << 40);
+            ByteBuffer frame = ByteBuffer.wrap(notice.toBytes());
+            assertEquals(Wire.NOTICE, frame.getInt());
+            assertEquals(notice, Notice.read(frame));
+            assertEquals(0, frame.remaining());
+        }
+        for (byte code : new byte[] {-1, 4}) {
+            assertEquals(
+                    "kind of a notice must be from 0 to 3: " + code,
+                    assertThrows(IOException.class, () -> Notice.read(ByteBuffer.wrap(new byte[] {code})))
                             .getMessage());
         }
     }

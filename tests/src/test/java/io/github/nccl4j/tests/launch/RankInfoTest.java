@@ -605,4 +605,23 @@ class RankInfoTest {
             own.keySet().forEach(System::clearProperty);
         }
     }
+
+    @Test
+    void storeAddressPrecedesVariablesAndFollowsProperties() {
+        Map<String, String> variables = map(TORCHRUN + " NCCL4J_STORE_ADDRESS=[::1]:4711");
+        RankInfo store = RankInfo.from(Map.of(), variables);
+        assertEquals("::1", store.masterAddress());
+        assertEquals(4711, store.masterPort());
+        RankInfo noPort = of(TORCHRUN + " NCCL4J_STORE_ADDRESS=keeper");
+        assertEquals("keeper", noPort.masterAddress());
+        assertEquals(RankInfo.DEFAULT_PORT, noPort.masterPort());
+        RankInfo byAddress = RankInfo.from(Map.of("nccl4j.masterAddress", "mine"), variables);
+        assertEquals("mine", byAddress.masterAddress());
+        assertEquals(29500, byAddress.masterPort());
+        RankInfo byPort = RankInfo.from(Map.of("nccl4j.masterPort", "5"), variables);
+        assertEquals("node0", byPort.masterAddress());
+        assertEquals(5, byPort.masterPort());
+        assertTrue(failure(TORCHRUN + " NCCL4J_STORE_ADDRESS=keeper:x")
+                .startsWith("NCCL4J_STORE_ADDRESS must end with a port"));
+    }
 }

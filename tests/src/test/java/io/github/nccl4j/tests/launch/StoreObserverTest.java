@@ -87,6 +87,43 @@ class StoreObserverTest {
     }
 
     @Test
+    void textsBeyondLimitAreOmitted() {
+        List<TcpStore> stores = job.openAll(3);
+        // The number of texts, and the lengths of a topic and its text, have four bytes each.
+        int rest = Wire.MAX_REPORT - 2 * Integer.BYTES;
+        int header = 2 * Integer.BYTES + 1;
+        stores.get(0).status("a", () -> "x".repeat(rest - header));
+        stores.get(1).status("a", () -> "x".repeat(rest - header + 1));
+        stores.get(2).status("a", () -> "x".repeat(rest / 2 - header));
+        stores.get(2).status("b", () -> "x".repeat(rest / 2 - header));
+        try (StoreObserver observer = observe()) {
+            List<RankStatus> ranks = onlyJob(observer, Job.LONG);
+            assertEquals(rest - header, ranks.get(0).texts().get("a").length());
+            assertEquals(0, ranks.get(0).omitted());
+            assertEquals(Map.of(), ranks.get(1).texts());
+            assertEquals(1, ranks.get(1).omitted());
+            assertEquals(
+                    List.of("a", "b"),
+                    ranks.get(2).texts().keySet().stream().sorted().toList());
+            stores.get(2).status("c", () -> "");
+            ranks = onlyJob(observer, Job.LONG);
+            assertEquals(1, ranks.get(2).omitted());
+        }
+        stores.get(2).close();
+        assertThrows(IllegalStateException.class, () -> stores.get(2).status("d", () -> ""));
+    }
+
+    @Test
+    void closedObserverDoesNotLook() {
+        job.openAll(2);
+        StoreObserver observer = observe();
+        assertEquals("127.0.0.1:" + job.port(), observer.address());
+        assertEquals("observer of the store at 127.0.0.1:" + job.port(), observer.toString());
+        observer.close();
+        assertThrows(RendezvousException.class, () -> observer.look(SECOND));
+    }
+
+    @Test
     void observerIsNoMember() {
         List<TcpStore> stores = job.openAll(2);
         StoreObserver observer = observe();

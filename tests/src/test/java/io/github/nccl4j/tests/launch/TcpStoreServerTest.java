@@ -77,6 +77,12 @@ class TcpStoreServerTest {
     }
 
     @Test
+    void textNamesAddress() {
+        assertEquals("127.0.0.1:" + server.port(), server.address());
+        assertEquals("store at 127.0.0.1:" + server.port(), server.toString());
+    }
+
+    @Test
     void firstRankDefinesJob() {
         TcpStore first = job.open(rank(1, 3, "job"), Job.settings().withoutServer());
         RendezvousException refused = assertThrows(
