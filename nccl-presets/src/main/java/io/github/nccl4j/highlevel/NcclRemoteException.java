@@ -37,8 +37,8 @@ public final class NcclRemoteException extends NcclResultException {
     /**
      * Returns the ranks of the communicator that the store reported as lost, until this exception was created.
      *
-     * @return the ranks in ascending order, this rank if it is cut off from the store; empty if the ranks did not meet at a store, or the store did not report the
-     *     loss
+     * @return the ranks in ascending order, this rank if it is cut off from the store; empty if the ranks did not meet at a
+     *     store, or the store did not report the loss
      */
     public List<Integer> lostRanks() {
         return Arrays.stream(lostRanks).boxed().toList();

@@ -26,8 +26,8 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
-import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.AutoClose;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -36,6 +36,8 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(value = 5, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class ZooKeeperInquiryTest {
     private static final Duration LIMIT = Ensemble.LIMIT;
+
+    @AutoClose
     private static Ensemble ensemble;
 
     private final List<ZooKeeperStore> stores = new ArrayList<>();
@@ -43,11 +45,6 @@ class ZooKeeperInquiryTest {
     @BeforeAll
     static void start() throws Exception {
         ensemble = new Ensemble();
-    }
-
-    @AfterAll
-    static void stop() throws Exception {
-        ensemble.close();
     }
 
     @AfterEach

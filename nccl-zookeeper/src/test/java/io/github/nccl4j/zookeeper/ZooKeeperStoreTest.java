@@ -23,7 +23,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.imps.CuratorFrameworkState;
 import org.apache.curator.test.InstanceSpec;
-import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AutoClose;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -32,16 +32,13 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(value = 5, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class ZooKeeperStoreTest {
     private static final Duration LIMIT = Ensemble.LIMIT;
+
+    @AutoClose
     private static Ensemble ensemble;
 
     @BeforeAll
     static void start() throws Exception {
         ensemble = new Ensemble();
-    }
-
-    @AfterAll
-    static void stop() throws Exception {
-        ensemble.close();
     }
 
     private static byte[] bytes(String text) {
