@@ -161,7 +161,7 @@ public final class RasCommand implements Callable<Integer> {
         return warning.isEmpty() ? null : warning;
     }
 
-    private static boolean isLocal(InetAddress address) {
+    static boolean isLocal(InetAddress address) {
         try {
             return address.isLoopbackAddress() || NetworkInterface.getByInetAddress(address) != null;
         } catch (SocketException unknown) {

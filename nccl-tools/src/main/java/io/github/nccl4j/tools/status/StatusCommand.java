@@ -82,8 +82,20 @@ public final class StatusCommand implements Callable<Integer> {
     @Spec
     private CommandSpec spec;
 
+    private final Map<String, String> environment;
+
+    /** The list of the processes of this machine. */
+    private final Path proc;
+
     /** For picocli. */
-    public StatusCommand() {}
+    public StatusCommand() {
+        this(System.getenv(), Path.of("/proc"));
+    }
+
+    StatusCommand(Map<String, String> environment, Path proc) {
+        this.environment = environment;
+        this.proc = proc;
+    }
 
     @Override
     public Integer call() throws InterruptedException {
@@ -94,7 +106,7 @@ public final class StatusCommand implements Callable<Integer> {
         if (watch != null && (watch < 1 || watch > MAX_PERIOD)) {
             throw new ParameterException(spec.commandLine(), "--watch must be from 1 to " + MAX_PERIOD + ": " + watch);
         }
-        String address = store == null ? findStore(System.getenv()) : store;
+        String address = store == null ? findStore() : store;
         if (address == null) {
             return ExitCode.USAGE;
         }
@@ -108,12 +120,12 @@ public final class StatusCommand implements Callable<Integer> {
     }
 
     /** Returns null after it has printed the reason. */
-    private String findStore(Map<String, String> environment) {
+    private String findStore() {
         String own = StoreFinder.address(environment);
         if (own != null) {
             return own;
         }
-        Set<String> found = StoreFinder.ofProcesses(Path.of("/proc"));
+        Set<String> found = StoreFinder.ofProcesses(proc);
         if (found.size() == 1) {
             return found.iterator().next();
         }

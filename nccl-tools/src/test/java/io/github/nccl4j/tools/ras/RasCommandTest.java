@@ -1,14 +1,17 @@
 package io.github.nccl4j.tools.ras;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.ras.RasDefect;
 import io.github.nccl4j.tools.support.ServedLines;
+import java.io.BufferedWriter;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.net.InetAddress;
+import java.net.NetworkInterface;
 import java.net.ServerSocket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -16,6 +19,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
 import java.util.OptionalInt;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -34,7 +38,7 @@ class RasCommandTest {
     private Outcome ras(String... arguments) {
         StringWriter out = new StringWriter();
         StringWriter err = new StringWriter();
-        CommandLine command = new CommandLine(new RasCommand(proc)).setOut(new PrintWriter(out));
+        CommandLine command = new CommandLine(new RasCommand(proc)).setOut(new PrintWriter(new BufferedWriter(out)));
         command.setErr(new PrintWriter(err));
         return new Outcome(command.execute(arguments), out.toString(), err.toString());
     }
@@ -43,7 +47,7 @@ class RasCommandTest {
     private static ServedLines service() throws IOException {
         return new ServedLines(line -> switch (line) {
             case "CLIENT PROTOCOL 2" -> "SERVER PROTOCOL 2\n";
-            case "TIMEOUT 5", "TIMEOUT 3", "SET FORMAT json" -> "OK\n";
+            case "TIMEOUT 1", "TIMEOUT 5", "TIMEOUT 3", "TIMEOUT 3600", "SET FORMAT json" -> "OK\n";
             case "STATUS" -> "Job summary\n\u001b[31m\n" + ServedLines.END;
             case "VERBOSE STATUS" -> "Connections\n" + ServedLines.END;
             case "MONITOR lifecycle" -> "OK\none\ntwo\n" + ServedLines.END;
@@ -86,6 +90,8 @@ class RasCommandTest {
             delimiter = '|',
             value = {
                 "--json --timeout 3 | CLIENT PROTOCOL 2,TIMEOUT 3,SET FORMAT json,STATUS",
+                "--timeout 1 | CLIENT PROTOCOL 2,TIMEOUT 1,STATUS",
+                "--timeout 3600 | CLIENT PROTOCOL 2,TIMEOUT 3600,STATUS",
                 "--verbose | CLIENT PROTOCOL 2,TIMEOUT 5,VERBOSE STATUS",
                 "--monitor | CLIENT PROTOCOL 2,MONITOR lifecycle",
                 "--monitor all --json | 'CLIENT PROTOCOL 2,SET FORMAT json,MONITOR lifecycle,trace'",
@@ -192,9 +198,78 @@ class RasCommandTest {
                             + " (SET FORMAT needs NCCL 2.28.7, MONITOR needs 2.29)\n",
                     ras(old.address(), "--force", "--json").err());
             assertEquals(
-                    "nccl4j: the RAS service at " + old.address()
-                            + " failed: it has closed the connection without a report\n",
-                    ras(old.address(), "--force").err());
+                    new Outcome(
+                            1,
+                            "",
+                            "nccl4j: the RAS service at " + old.address()
+                                    + " failed: it has closed the connection without a report\n"),
+                    ras(old.address(), "--force"));
         }
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "--timeout 0 | --timeout must be from 1 to 3600: 0",
+                "--timeout 3601 | --timeout must be from 1 to 3600: 3601",
+                "--monitor some | --monitor must be lifecycle, trace or all: some",
+                "--verbose --json | --verbose cannot be combined with --json",
+                "--verbose --monitor | --verbose cannot be combined with --json",
+            })
+    void wrongOptionsAreRefused(String options, String message) throws IOException {
+        try (ServedLines service = service()) {
+            Outcome refused = ras((service.address() + " --force " + options).split(" "));
+            assertEquals(2, refused.code());
+            assertTrue(refused.err().startsWith(message), refused::toString);
+            assertEquals(List.of(), service.received);
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            nullValues = "-",
+            value = {
+                "xNCCL version 2.28.3+cuda | 22803",
+                "NCCL version 2.20.9 | 22009",
+                "NCCL NCCL version 2.30.10 | 23010",
+                "NCCL version x, NCCL version 2.19.3 | 21903",
+                "NCCL version 2.128.3+ | 0",
+                "NCCL version 2.28+ | 0",
+                "NCCL version 2.28. | 0",
+                "NCCL version  | 0",
+                "CCL version 2.28.3 | 0",
+            })
+    void releaseIsReadFromTheLibrary(String content, int release) throws IOException {
+        Path library = Files.writeString(proc.resolve("libnccl.so"), content);
+        assertEquals(release, ServiceProcess.releaseIn(library));
+    }
+
+    @Test
+    void linesOfTheTableThatAreCutOffAreSkipped() throws IOException {
+        listen(1, 28028, "2.32.3");
+        Path table = proc.resolve("net/tcp");
+        Files.writeString(table, Files.readString(table) + "   1: 0100007F:6D7C 00000000:0000 0A 0:0 00:0 0 0 0\n");
+        assertEquals(OptionalInt.of(23203), new ServiceProcess(proc).release(28028));
+    }
+
+    @Test
+    void withoutProcNothingIsKnown() throws IOException {
+        assertEquals(OptionalInt.empty(), new ServiceProcess(proc.resolve("none")).release(28028));
+    }
+
+    @Test
+    void addressesOfThisMachineAreLocal() throws IOException {
+        assertTrue(RasCommand.isLocal(InetAddress.getLoopbackAddress()));
+        // Reserved for documentation.
+        assertFalse(RasCommand.isLocal(InetAddress.getByName("192.0.2.1")));
+        InetAddress own = NetworkInterface.networkInterfaces()
+                .flatMap(NetworkInterface::inetAddresses)
+                .filter(address -> !address.isLoopbackAddress())
+                .findAny()
+                .orElse(null);
+        Assumptions.assumeTrue(own != null, "this machine has no address but the loopback's");
+        assertTrue(RasCommand.isLocal(own));
     }
 }

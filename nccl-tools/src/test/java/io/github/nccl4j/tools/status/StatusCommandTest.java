@@ -1,6 +1,7 @@
 package io.github.nccl4j.tools.status;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -13,6 +14,7 @@ import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.launch.TcpStoreServer;
 import io.github.nccl4j.tools.launch.JavaCommand;
 import io.github.nccl4j.tools.launch.Launcher;
+import java.io.BufferedWriter;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
@@ -27,11 +29,16 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Predicate;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import picocli.CommandLine;
 
 /** {@code nccl4j status} against jobs on the host engine. */
@@ -40,9 +47,12 @@ class StatusCommandTest {
     private record Outcome(int code, String out, String err) {}
 
     private static Outcome status(String... arguments) {
-        StringWriter out = new StringWriter();
+        return status(new StatusCommand(), new StringWriter(), arguments);
+    }
+
+    private static Outcome status(StatusCommand status, StringWriter out, String... arguments) {
         StringWriter err = new StringWriter();
-        CommandLine command = new CommandLine(new StatusCommand()).setOut(new PrintWriter(out));
+        CommandLine command = new CommandLine(status).setOut(new PrintWriter(new BufferedWriter(out)));
         command.setErr(new PrintWriter(err));
         return new Outcome(command.execute(arguments), out.toString(), err.toString());
     }
@@ -188,9 +198,14 @@ class StatusCommandTest {
     }
 
     private static TcpStore open(TcpStoreServer server, int rank) {
+        return open(server, rank, 2);
+    }
+
+    private static TcpStore open(TcpStoreServer server, int rank, int size) {
         return TcpStore.builder()
                 .withoutServer()
-                .open(new RankInfo(rank, 2, rank, 2, "127.0.0.1", server.port(), "", 0, RankInfo.Source.PROPERTIES));
+                .open(new RankInfo(
+                        rank, size, rank, size, "127.0.0.1", server.port(), "", 0, RankInfo.Source.PROPERTIES));
     }
 
     @Test
@@ -208,7 +223,149 @@ class StatusCommandTest {
             Outcome outcome = status("--store", server.address(), "--watch", "1", "--json");
             assertTrue(outcome.out().contains("\"seen\""), outcome::toString);
             assertEquals("nccl4j: the job has ended\n", outcome.err());
+            // The other rank of two never came.
+            assertEquals(1, outcome.code());
         }
+    }
+
+    /** A watch in a thread of its own, after its first report. */
+    private static final class Watching {
+        private final StringWriter out = new StringWriter();
+        private final CompletableFuture<Outcome> outcome = new CompletableFuture<>();
+        private final Thread thread;
+
+        Watching(String... arguments) throws InterruptedException {
+            thread = new Thread(() -> outcome.complete(status(new StatusCommand(), out, arguments)));
+            thread.start();
+            while (!sleeps() && !outcome.isDone()) {
+                Thread.sleep(1);
+            }
+        }
+
+        private boolean sleeps() {
+            StackTraceElement[] stack = thread.getStackTrace();
+            return stack.length > 1
+                    && IntStream.range(1, stack.length)
+                            .anyMatch(i -> stack[i].getClassName().equals(StatusCommand.class.getName())
+                                    && stack[i - 1].getClassName().equals(Thread.class.getName())
+                                    && stack[i - 1].getMethodName().equals("sleep"));
+        }
+    }
+
+    @Test
+    void watchWaitsForItsPeriod() throws Exception {
+        try (TcpStoreServer server = TcpStoreServer.start(InetAddress.getLoopbackAddress(), 0);
+                TcpStore front = open(server, 0);
+                TcpStore behind = open(server, 1)) {
+            AtomicInteger looks = new AtomicInteger();
+            front.status("look", () -> "look " + looks.incrementAndGet());
+            behind.status("look", () -> "seen");
+            Watching watching = new Watching("--store", server.address(), "--watch", "3600");
+            // Long enough for many looks without a period.
+            watching.outcome.completeOnTimeout(null, 300, TimeUnit.MILLISECONDS).join();
+            watching.thread.interrupt();
+            watching.thread.join();
+            assertEquals(1, looks.get(), watching.out::toString);
+            assertTrue(watching.out.toString().contains("look 1"), watching.out::toString);
+            assertFalse(watching.out.toString().contains("\u001b"), "the report goes to no terminal");
+        }
+    }
+
+    @Test
+    void watchEndsWithTheStore() throws Exception {
+        TcpStoreServer server = TcpStoreServer.start(InetAddress.getLoopbackAddress(), 0);
+        try (TcpStore one = open(server, 0)) {
+            one.status("look", () -> "seen");
+            Watching watching = new Watching("--store", server.address(), "--watch", "1");
+            server.close();
+            Outcome outcome = watching.outcome.get(30, TimeUnit.SECONDS);
+            assertTrue(outcome.out().contains("seen"), outcome::toString);
+            assertTrue(outcome.err().startsWith("nccl4j: "), outcome::toString);
+            assertEquals(1, outcome.err().lines().count(), outcome::toString);
+            assertEquals(1, outcome.code(), outcome::toString);
+        }
+    }
+
+    @Test
+    void jobThatIsWellHasNoFinding() {
+        try (TcpStoreServer server = TcpStoreServer.start(InetAddress.getLoopbackAddress(), 0);
+                TcpStore first = open(server, 0);
+                TcpStore second = open(server, 1)) {
+            first.status("epoch", () -> "3");
+            second.status("epoch", () -> "3");
+            Outcome outcome = status("--store", server.address());
+            assertEquals(0, outcome.code(), outcome::toString);
+            assertTrue(outcome.out().startsWith("2 of 2 ranks answered."), outcome::toString);
+        }
+    }
+
+    @Test
+    void allRanksAreListedOnRequest() {
+        try (TcpStoreServer server = TcpStoreServer.start(InetAddress.getLoopbackAddress(), 0);
+                TcpStore one = open(server, 0, 40)) {
+            assertEquals(40, one.size());
+            String few = status("--store", server.address()).out();
+            assertTrue(few.endsWith("8 more ranks: --all lists them.\n"), few);
+            String all = status("--store", server.address(), "--all").out();
+            assertFalse(all.contains("more ranks"), all);
+            assertEquals(8, all.lines().count() - few.lines().count() + 1, all);
+        }
+    }
+
+    @Test
+    void storeIsFoundByVariablesOrProcesses(@TempDir Path proc) throws IOException {
+        try (TcpStoreServer server = TcpStoreServer.start(InetAddress.getLoopbackAddress(), 0)) {
+            String noJob = "nccl4j: the store at " + server.address() + " has no job\n";
+            assertEquals(
+                    new Outcome(2, "", noJob),
+                    find(Map.of("NCCL4J_STORE_ADDRESS", server.address()), proc.resolve("none")));
+            assertEquals(
+                    new Outcome(
+                            2,
+                            "",
+                            "nccl4j: no job of this user runs on this machine, and no variable names a store: give its"
+                                    + " address by --store, or set NCCL4J_STORE_ADDRESS\n"),
+                    find(Map.of(), proc));
+            write(proc.resolve("12"), "RANK=0\0NCCL4J_STORE_ADDRESS=" + server.address() + "\0");
+            assertEquals(new Outcome(2, "", noJob), find(Map.of(), proc));
+            write(proc.resolve("13"), "RANK=0\0NCCL4J_STORE_ADDRESS=b:2\0");
+            Outcome several = find(Map.of(), proc);
+            assertEquals(2, several.code());
+            assertTrue(
+                    several.err().startsWith("nccl4j: several jobs run on this machine: choose one by --store "),
+                    several::toString);
+            assertTrue(several.err().contains("--store b:2"), several::toString);
+            assertTrue(several.err().contains(" or --store "), several::toString);
+            assertTrue(several.err().contains("--store " + server.address()), several::toString);
+        }
+    }
+
+    private static Outcome find(Map<String, String> environment, Path proc) {
+        return status(new StatusCommand(environment, proc), new StringWriter());
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "--timeout, 0, from 1 to 60",
+        "--timeout, 61, from 1 to 60",
+        "--watch, 0, from 1 to 3600",
+        "--watch, 3601, from 1 to 3600"
+    })
+    void numbersOutOfRangeAreRefused(String option, String number, String range) {
+        Outcome refused = status("--store", "127.0.0.1:1", option, number);
+        assertEquals(2, refused.code());
+        assertTrue(refused.err().startsWith(option + " must be " + range + ": " + number), refused::toString);
+    }
+
+    @ParameterizedTest
+    @CsvSource({"1, 1", "60, 3600"})
+    void numbersInRangeAreAccepted(String timeout, String watch) throws IOException {
+        String address;
+        try (ServerSocket closed = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            address = "127.0.0.1:" + closed.getLocalPort();
+        }
+        Outcome refused = status("--store", address, "--timeout", timeout, "--watch", watch);
+        assertTrue(refused.err().startsWith("nccl4j: no store responds at " + address), refused::toString);
     }
 
     @Test
