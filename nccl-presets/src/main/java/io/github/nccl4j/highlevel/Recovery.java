@@ -389,10 +389,11 @@ public final class Recovery implements AutoCloseable {
     /** Derives a communicator; returns null if that failed on any rank. */
     private Communicator derive(Rendezvous all, Supplier<Communicator> how) {
         Communicator made = null;
-        NcclException problem = null;
+        RuntimeException problem = null;
         try {
             made = how.get();
-        } catch (NcclException e) {
+        } catch (NcclException | IllegalStateException e) {
+            // The communicator may have ended since this rank told the others its means.
             problem = e;
         }
         boolean done = false;
