@@ -47,6 +47,21 @@ class OperationSubmitterTest {
         }
     }
 
+    /** Between the check of the arguments and the call, another thread may close the stream. */
+    @Test
+    void anEventIsReleasedIfTheStreamIsClosed() {
+        try (Communicator communicator = alone()) {
+            CudaEvent event = CudaEvent.create(HOST);
+            long handle = event.nativeHandle();
+            CollectiveConfig config = launching(event);
+            CudaStream stream = CudaStream.nonBlocking(HOST);
+            stream.close();
+            assertThrows(IllegalStateException.class, () -> ConfiguredCall.begin(communicator.core(), config, stream));
+            event.close();
+            assertEquals(nccl.ncclInvalidArgument, HostEngine.eventQuery(handle), "nothing needs the event");
+        }
+    }
+
     /** Between the check of the arguments and the call, another thread may close a window. */
     @Test
     void windowsAreCheckedAgainWhileTheCommunicatorIsHeld() {

@@ -31,4 +31,19 @@ class KnownCommunicatorsTest {
         assertEquals(Optional.empty(), KnownCommunicators.of(handle).filter(known -> known.name()
                 .equals("first")));
     }
+
+    @Test
+    void sixtyFourEndedOnesAreKept() {
+        long first = -1000;
+        for (long handle = first; handle < first + 64; handle++) {
+            KnownCommunicators.add(handle, new KnownCommunicators.Member(3, "kept", 7));
+            KnownCommunicators.remove(handle);
+        }
+        assertEquals("kept", KnownCommunicators.of(first).orElseThrow().name());
+        KnownCommunicators.add(1000, new KnownCommunicators.Member(3, "last", 7));
+        KnownCommunicators.remove(1000);
+        assertEquals(Optional.empty(), KnownCommunicators.of(first));
+        assertEquals("kept", KnownCommunicators.of(first + 1).orElseThrow().name());
+        assertEquals("last", KnownCommunicators.of(1000).orElseThrow().name());
+    }
 }

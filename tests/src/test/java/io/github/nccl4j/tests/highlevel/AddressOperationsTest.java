@@ -91,6 +91,9 @@ class AddressOperationsTest {
                 String peer = "peer must be >= 0 and < size(): 3, size 3";
                 refused(peer, () -> operations.send(send, 1, TYPE, 3, STREAM));
                 refused(peer, () -> operations.recv(recv, 1, TYPE, 3, STREAM));
+                assertThrows(
+                        IllegalArgumentException.class,
+                        () -> operations.allReduce(send, send + 4, 2, TYPE, ReduceOp.SUM, STREAM));
                 // It overlaps the second and the third block, not the first, and is in place at no rank.
                 long across = recv + 12;
                 assertThrows(IllegalArgumentException.class, () -> operations.allGather(across, recv, 2, TYPE, STREAM));

@@ -21,7 +21,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.OptionalInt;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -173,12 +177,16 @@ class FlightRecorderTest {
                         .createAll(List.of(Device.host()))
                         .get(0);
                 DeviceBuffer<Int32> one = numbers(4)) {
+            assertTrue(communicator.flightRecorder().toJson().contains("\"recorded\": 0, \"collectives\": 0,"));
             communicator.reduce(one, ReduceOp.SUM, 0, STREAM);
             communicator.flightRecorder().dump(file);
             String json = Files.readString(file);
             assertTrue(json.startsWith("{\"format\": \"nccl4j flight recorder 1\", "), json);
             assertTrue(json.contains("\"name\": \"a \\\"name\\\"\\n\", \"rank\": 0, \"size\": 1,"), json);
-            assertTrue(json.contains("\"state\": \"OPEN\", \"failure\": null, \"recorded\": 1"), json);
+            assertTrue(
+                    json.contains("\"state\": \"OPEN\", \"failure\": null, \"recorded\": 1, \"collectives\": 1,"),
+                    json);
+            assertTrue(json.contains("\"size\": 1, \"world\": 0, \"device\""), json);
             assertTrue(
                     json.contains(
                             "\n{\"sequence\": 1, \"group\": null, \"function\": \"ncclReduce\", \"count\": 4,"
@@ -225,7 +233,20 @@ class FlightRecorderTest {
     @Test
     void failureWritesFileIfConfigured() throws Exception {
         System.setProperty(DUMP, folder.resolve("new").toString());
-        String message = failureOfRank0();
+        String message;
+        String other;
+        try (Communicator open = alone()) {
+            message = failureOfRank0();
+            other = open.flightRecorder().toJson().replaceFirst("(?s).*\"id\": \"([^\"]*)\".*", "$1");
+        }
+        try (Stream<Path> files = Files.list(folder.resolve("new"))) {
+            Path file = files.filter(each -> each.toString().contains(other))
+                    .findFirst()
+                    .orElseThrow();
+            assertTrue(Files.readString(file).contains("\"state\": \"OPEN\", \"failure\": null,"), file::toString);
+            // That of the failure is found without it.
+            Files.delete(file);
+        }
         try (Stream<Path> files = Files.list(folder.resolve("new"))) {
             Path file = files.filter(each -> each.toString().endsWith("-rank0.json"))
                     .findFirst()
@@ -240,8 +261,32 @@ class FlightRecorderTest {
     @Test
     void reportsFileThatCannotBeWritten() throws Exception {
         System.setProperty(DUMP, Files.createFile(folder.resolve("file")) + "/in-a-file");
-        String message = failureOfRank0();
-        assertTrue(message.contains("could not be written"), message);
+        List<String> logged = new CopyOnWriteArrayList<>();
+        Handler handler = new Handler() {
+            @Override
+            public void publish(LogRecord record) {
+                logged.add(record.getLevel() + " " + record.getMessage());
+            }
+
+            @Override
+            public void flush() {}
+
+            @Override
+            public void close() {}
+        };
+        Logger logger = Logger.getLogger("io.github.nccl4j");
+        logger.addHandler(handler);
+        try {
+            String message = failureOfRank0();
+            assertTrue(message.contains("could not be written"), message);
+        } finally {
+            logger.removeHandler(handler);
+        }
+        assertTrue(
+                logged.stream()
+                        .anyMatch(each -> each.startsWith(
+                                "WARNING the flight recorder could not write " + folder.resolve("file"))),
+                logged::toString);
     }
 
     @Test
