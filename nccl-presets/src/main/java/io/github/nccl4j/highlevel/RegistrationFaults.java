@@ -38,23 +38,27 @@ final class RegistrationFaults {
     private RegistrationFaults() {}
 
     static boolean affect(NcclLibrary library) {
-        return library.engine() != Engine.HOST && affect(library.version());
+        return affect(library.engine(), library.version());
     }
 
-    static boolean affect(Version version) {
-        return version.isAtLeast(FIRST) && !version.isAtLeast(ANY_PLACE);
+    static boolean affect(Engine engine, Version version) {
+        return engine != Engine.HOST && version.isAtLeast(FIRST) && !version.isAtLeast(ANY_PLACE);
     }
 
     /** Logs, once in a process, a warning about faults that no single call shows and that therefore can't be refused. */
     static void warnOnce(NcclLibrary library) {
-        String warning = library.engine() == Engine.HOST ? null : warning(library.version());
+        warnOnce(warning(library.engine(), library.version()));
+    }
+
+    static void warnOnce(String warning) {
         if (warning != null && WARNED.compareAndSet(false, true)) {
             System.getLogger("io.github.nccl4j").log(Level.WARNING, warning);
         }
     }
 
-    static String warning(Version version) {
-        if (!version.isAtLeast(DIRECT) || version.isAtLeast(DIRECT_FOR_ALL)) {
+    /** Returns null if there is nothing to warn of. */
+    static String warning(Engine engine, Version version) {
+        if (engine == Engine.HOST || !version.isAtLeast(DIRECT) || version.isAtLeast(DIRECT_FOR_ALL)) {
             return null;
         }
         String text = "NCCL " + version

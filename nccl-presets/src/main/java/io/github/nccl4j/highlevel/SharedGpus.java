@@ -11,16 +11,16 @@ final class SharedGpus {
 
     /** Returns true if NCCL creates communicators with several ranks on one GPU. */
     static boolean areAllowed(NcclLibrary library) {
-        return library.engine() == Engine.NCCL && areAllowed(library.version(), System.getenv(VARIABLE));
+        return areAllowed(library.engine(), library.version(), System.getenv(VARIABLE));
     }
 
     /**
-     * Returns true if a release and the value of the variable allow several ranks.
+     * Returns true if an engine, its release and the value of the variable allow several ranks.
      *
      * @param value a number in C's notation; null, 0 and other texts allow nothing
      */
-    static boolean areAllowed(Version version, String value) {
-        if (value == null || !version.isAtLeast(SINCE)) {
+    static boolean areAllowed(Engine engine, Version version, String value) {
+        if (engine != Engine.NCCL || value == null || !version.isAtLeast(SINCE)) {
             return false;
         }
         try {

@@ -2,12 +2,17 @@ package io.github.nccl4j.highlevel;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.NcclLog.Level;
 import io.github.nccl4j.highlevel.NcclLog.Line;
 import io.github.nccl4j.highlevel.NcclLog.Warning;
+import io.github.nccl4j.tools.support.Threads;
+import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.Executors;
 import org.junit.jupiter.api.Test;
 
 /** Which words of NCCL a failure quotes. Times are in milliseconds; 1 and 2 are communicators. */
@@ -51,6 +56,39 @@ class LastErrorTest {
         assertEquals("invalid root 9", words.quote("invalid root 9", 900, 890, 2, "ncclReduce 4"));
         assertEquals("", words.quote("invalid root 9", 950, 940, 1, "ncclReduce 6"));
         assertEquals("", words.quote("invalid root 9", 950, 940, 1, null));
+    }
+
+    /** The host engine has a text for each thread; a text of NCCL would be that of the other communicator. */
+    @Test
+    void textsOfTheHostEngineBelongToTheirThread() throws Exception {
+        NcclLibrary library = NcclLibrary.get();
+        inAThread(() -> assertEquals("broken", LastError.quote(library, "broken", 0, 1, null)));
+        inAThread(() -> assertEquals("broken", LastError.quote(library, "broken", 0, 2, null)));
+    }
+
+    /** The watchdog has no text of the host engine to look at. */
+    @Test
+    void watchdogDoesNotObserveTheHostEngine() throws Exception {
+        NcclLibrary library = NcclLibrary.get();
+        inAThread(() -> {
+            assertNotEquals(nccl.ncclSuccess, nccl.ncclCommCount(12345, new int[1]));
+            String text = library.lastError(0);
+            assertNotEquals("", text);
+            LastError.observeProcess();
+            long later = System.currentTimeMillis() + 1000;
+            assertEquals(text, LastError.quote(library, text, later, 1, null));
+        });
+        inAThread(() -> {
+            nccl.ncclCommCount(12345, new int[1]);
+            String text = library.lastError(0);
+            LastError.observe(library);
+            long later = System.currentTimeMillis() + 1000;
+            assertEquals("", LastError.quote(library, text, later, 1, null));
+        });
+    }
+
+    private static void inAThread(Runnable body) throws Exception {
+        Threads.together(List.of(Executors.callable(body)), Duration.ofMinutes(1));
     }
 
     private static Warning warning(int rank, String communicator, String text, long seen) {

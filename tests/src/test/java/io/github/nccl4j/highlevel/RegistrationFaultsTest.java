@@ -7,6 +7,12 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.internal.operation.OperationKind;
+import io.github.nccl4j.library.Engine;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
 import org.junit.jupiter.api.Test;
 
 /** What is refused in symmetric windows and what is told of registered memory, by release. */
@@ -21,10 +27,10 @@ class RegistrationFaultsTest {
 
     @Test
     void faultsOfSingleCallsBeginAndEndWithARelease() {
-        assertFalse(RegistrationFaults.affect(new Version(2, 26, 5)));
-        assertTrue(RegistrationFaults.affect(new Version(2, 27, 3)));
-        assertTrue(RegistrationFaults.affect(new Version(2, 30, 2)));
-        assertFalse(RegistrationFaults.affect(new Version(2, 30, 3)));
+        assertFalse(RegistrationFaults.affect(Engine.NCCL, new Version(2, 26, 5)));
+        assertTrue(RegistrationFaults.affect(Engine.NCCL, new Version(2, 27, 3)));
+        assertTrue(RegistrationFaults.affect(Engine.NCCL, new Version(2, 30, 2)));
+        assertFalse(RegistrationFaults.affect(Engine.NCCL, new Version(2, 30, 3)));
     }
 
     @Test
@@ -101,18 +107,48 @@ class RegistrationFaultsTest {
 
     @Test
     void warnsOfFaultsOfSeveralCalls() {
-        assertNull(RegistrationFaults.warning(new Version(2, 22, 3)));
-        String both = RegistrationFaults.warning(OLD);
+        assertNull(RegistrationFaults.warning(Engine.NCCL, new Version(2, 22, 3)));
+        String both = RegistrationFaults.warning(Engine.NCCL, OLD);
         assertTrue(both.startsWith("NCCL 2.28.3 makes GPUs read from a null address in a large collective"), both);
         assertTrue(both.contains("NCCL_LOCAL_REGISTER=0") && both.endsWith("2.28.7 does not"), both);
-        String one = RegistrationFaults.warning(NEWER);
+        String one = RegistrationFaults.warning(Engine.NCCL, NEWER);
         assertTrue(one.endsWith("or use NCCL 2.29.2"), one);
-        assertEquals(one.replace("2.28.9", "2.26.2"), RegistrationFaults.warning(new Version(2, 26, 2)));
-        assertNull(RegistrationFaults.warning(new Version(2, 29, 2)));
+        assertEquals(one.replace("2.28.9", "2.26.2"), RegistrationFaults.warning(Engine.NCCL, new Version(2, 26, 2)));
+        assertNull(RegistrationFaults.warning(Engine.NCCL, new Version(2, 29, 2)));
     }
 
     @Test
     void theHostEngineHasNone() {
         assertFalse(RegistrationFaults.affect(NcclLibrary.get()));
+        assertFalse(RegistrationFaults.affect(Engine.HOST, OLD));
+        assertNull(RegistrationFaults.warning(Engine.HOST, OLD));
+    }
+
+    @Test
+    void warnsOnceInAProcess() {
+        List<String> logged = new ArrayList<>();
+        Handler handler = new Handler() {
+            @Override
+            public void publish(LogRecord record) {
+                logged.add(record.getLevel() + " " + record.getMessage());
+            }
+
+            @Override
+            public void flush() {}
+
+            @Override
+            public void close() {}
+        };
+        Logger logger = Logger.getLogger("io.github.nccl4j");
+        logger.addHandler(handler);
+        try {
+            RegistrationFaults.warnOnce(NcclLibrary.get());
+            assertEquals(List.of(), logged);
+            RegistrationFaults.warnOnce("first");
+            RegistrationFaults.warnOnce("second");
+        } finally {
+            logger.removeHandler(handler);
+        }
+        assertEquals(List.of("WARNING first"), logged);
     }
 }

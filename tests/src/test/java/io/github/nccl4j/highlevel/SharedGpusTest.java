@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.StubLibraries;
 import java.io.IOException;
@@ -20,16 +21,20 @@ class SharedGpusTest {
     @ParameterizedTest
     @ValueSource(strings = {"1", "2", "0x1", " 1 ", "-1"})
     void aNumberOtherThanZeroAllowsThem(String value) {
-        assertTrue(SharedGpus.areAllowed(FIRST, value));
-        assertTrue(SharedGpus.areAllowed(new Version(2, 32, 3), value));
-        assertFalse(SharedGpus.areAllowed(new Version(2, 30, 2), value), "the release does not read the variable");
+        assertTrue(SharedGpus.areAllowed(Engine.NCCL, FIRST, value));
+        assertTrue(SharedGpus.areAllowed(Engine.NCCL, new Version(2, 32, 3), value));
+        assertFalse(
+                SharedGpus.areAllowed(Engine.NCCL, new Version(2, 30, 2), value),
+                "the release does not read the variable");
+        assertFalse(SharedGpus.areAllowed(Engine.RCCL, FIRST, value), "RCCL does not read it");
+        assertFalse(SharedGpus.areAllowed(Engine.HOST, FIRST, value));
     }
 
     @ParameterizedTest
     @NullSource
     @ValueSource(strings = {"", "0", "00", "0x0", "true", "yes"})
     void everythingElseDoesNot(String value) {
-        assertFalse(SharedGpus.areAllowed(FIRST, value));
+        assertFalse(SharedGpus.areAllowed(Engine.NCCL, FIRST, value));
     }
 
     @Test
