@@ -188,6 +188,66 @@ class OperationLogTest {
     }
 
     @Test
+    void operationThatWasOverwrittenCannotBeMarked() {
+        OperationLog log = filled(7, 9);
+        log.markDone(1, 9, 1000);
+        log.markDone(1, 1, 4000);
+        assertEquals(1000, log.last().done(), "it has the place of the first one");
+    }
+
+    private void call(OperationLog log, int code, long count) {
+        Gate.Pass pass = gate.enter();
+        log.record(pass.next(), code, count, 7, 0, 0, 0, 0);
+        pass.countAndLeave();
+    }
+
+    /** NCCL counts the calls of each function, with and without a configuration, but those without elements. */
+    @Test
+    void callIsFoundByItsNumberAmongThoseOfItsFunction() {
+        OperationLog log = new OperationLog(7, gate);
+        assertEquals(0, log.sequenceOf(OperationKind.ALL_REDUCE, 1));
+        int allReduce = OperationKind.ALL_REDUCE.code();
+        int broadcast = OperationKind.BROADCAST.code();
+        call(log, allReduce, 4);
+        call(log, broadcast, 4);
+        call(log, allReduce, 0);
+        call(log, allReduce + OperationKind.CONFIGURED, 4);
+        call(log, OperationKind.SEND.code(), 4);
+        call(log, allReduce, 4);
+        call(log, broadcast, 4);
+        assertEquals(1, log.sequenceOf(OperationKind.ALL_REDUCE, 1));
+        assertEquals(4, log.sequenceOf(OperationKind.ALL_REDUCE, 2));
+        assertEquals(6, log.sequenceOf(OperationKind.ALL_REDUCE, 3));
+        assertEquals(0, log.sequenceOf(OperationKind.ALL_REDUCE, 4), "is not called yet");
+        assertEquals(2, log.sequenceOf(OperationKind.BROADCAST, 1));
+        assertEquals(7, log.sequenceOf(OperationKind.BROADCAST, 2));
+        assertEquals(5, log.sequenceOf(OperationKind.SEND, 1));
+        assertEquals(0, log.sequenceOf(OperationKind.REDUCE, 1));
+        call(log, broadcast, 4);
+        assertEquals(0, log.sequenceOf(OperationKind.ALL_REDUCE, 1), "is not in the log any more");
+        assertEquals(2, log.sequenceOf(OperationKind.BROADCAST, 1), "is the oldest one in the log");
+        call(log, broadcast, 4);
+        assertEquals(0, log.sequenceOf(OperationKind.BROADCAST, 1));
+        assertEquals(9, log.sequenceOf(OperationKind.BROADCAST, 4));
+    }
+
+    @Test
+    void snapshotCountsCollectives() {
+        OperationLog log = new OperationLog(7, gate);
+        assertEquals(new OperationLog.Snapshot(List.of(), 0), log.snapshot());
+        call(log, OperationKind.ALL_REDUCE.code(), 4);
+        call(log, OperationKind.SEND.code(), 4);
+        call(log, OperationKind.BROADCAST.code(), 0);
+        assertEquals(2, log.snapshot().collectives());
+        for (int i = 0; i < 20; i++) {
+            call(log, OperationKind.RECV.code(), 4);
+        }
+        call(log, OperationKind.REDUCE.code(), 4);
+        assertEquals(3, log.snapshot().collectives());
+        assertEquals(7, log.snapshot().entries().size());
+    }
+
+    @Test
     void readersSeeNoPartialOperations() throws Exception {
         OperationLog log = new OperationLog(7, gate);
         AtomicBoolean over = new AtomicBoolean();
