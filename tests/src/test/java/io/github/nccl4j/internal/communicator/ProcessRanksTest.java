@@ -1,6 +1,7 @@
 package io.github.nccl4j.internal.communicator;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertNotSame;
 import static org.junit.jupiter.api.Assertions.assertSame;
@@ -54,6 +55,21 @@ class ProcessRanksTest {
 
     private static CommunicatorKey key() {
         return new CommunicatorKey(new Object(), "a");
+    }
+
+    /** All get the answer of the first one: those that come later, too. */
+    @Test
+    void ranksFinalizeWhereTheFirstOneIsAlone() {
+        CommunicatorKey alone = key();
+        ProcessRanks one = ProcessRanks.join(alone, member());
+        assertTrue(one.isFinalizedAlone());
+        assertTrue(ProcessRanks.join(alone, member()).isFinalizedAlone());
+        CommunicatorKey together = key();
+        ProcessRanks.join(together, member());
+        ProcessRanks two = ProcessRanks.join(together, member());
+        assertFalse(two.isFinalizedAlone());
+        two.setFinalized();
+        assertTrue(two.isFinalizedAlone(), "the program has finalized one of them");
     }
 
     /** Two ranks in threads, which leave when both are there. */
