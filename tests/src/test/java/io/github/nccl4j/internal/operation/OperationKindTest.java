@@ -38,9 +38,13 @@ class OperationKindTest {
         for (int code = 0; code <= OperationKind.NONE.code(); code++) {
             assertEquals(code, OperationKind.of(code).code());
             assertSame(OperationKind.of(code), OperationKind.of(code + OperationKind.CONFIGURED));
+            assertSame(
+                    OperationKind.of(code),
+                    OperationKind.of(OperationKind.of(code).function()));
             assertFalse(OperationKind.isConfigured(code));
             assertTrue(OperationKind.isConfigured(code + OperationKind.CONFIGURED));
         }
+        assertSame(OperationKind.NONE, OperationKind.of("ncclGroupEnd"));
         assertEquals("ncclAllReduce", OperationKind.function(OperationKind.Code.ALL_REDUCE));
         assertEquals(
                 "ncclScatterConfig", OperationKind.function(OperationKind.Code.SCATTER + OperationKind.CONFIGURED));
@@ -51,7 +55,21 @@ class OperationKindTest {
         for (int code = 0; code <= OperationKind.NONE.code(); code++) {
             OperationKind kind = OperationKind.of(code);
             assertEquals(COLLECTIVES.contains(kind), kind.isCollective(), kind.function());
+            // The arguments of this one differ between the ranks.
+            boolean made = kind.isCollective() || kind == OperationKind.ALL_TO_ALLV;
+            assertEquals(made, OperationKind.isCollective(code), kind.function());
+            assertEquals(made, OperationKind.isCollective(code + OperationKind.CONFIGURED), kind.function());
         }
+    }
+
+    @Test
+    void operatorsThatAProgramCreatedHaveOneName() {
+        List<ReduceOp> builtIn = ReduceOp.builtIn();
+        for (int code = 0; code < builtIn.size(); code++) {
+            assertEquals(builtIn.get(code).toString(), OperationKind.operator(code));
+        }
+        assertEquals("PreMulSum", OperationKind.operator(builtIn.size()));
+        assertEquals("PreMulSum", OperationKind.operator(-1));
     }
 
     @Test
