@@ -62,7 +62,7 @@ void runInternal(const std::shared_ptr<Comm>& parent, const Comm& child, Operati
   work.epoch = parent->epoch;
   work.child = &child;
   work.add(makeCollective(*parent, std::move(operation)));
-  runWork(std::move(work));
+  runWork(work);
 }
 
 /**

@@ -239,35 +239,20 @@ std::string textOf(FieldIndex index, uint64_t value) {
 
 }  // namespace
 
-bool isConfigurable(Call call) {
-  switch (call) {
-    case Call::AllReduce:
-    case Call::Broadcast:
-    case Call::Reduce:
-    case Call::AllGather:
-    case Call::ReduceScatter:
-    case Call::AlltoAll:
-    case Call::Gather:
-    case Call::Scatter: return true;
-    default: return false;
-  }
-}
-
-ncclCollConfig_t readCollConfig(const ncclCollConfig_t* given, const char* call) {
+ncclCollConfig_t readCollConfig(const ncclCollConfig_t& given, const char* call) {
   ncclCollConfig_t config = NCCL_COLLCONFIG_INITIALIZER;
-  if (given == nullptr) return config;
   // The size of the first version, of 2.31.
   constexpr size_t kLeast = offsetof(ncclCollConfig_t, launchCompletionEvent);
   size_t size;
-  memcpy(&size, given, sizeof size);
-  if (size < kLeast || given->magic != NCCL_API_MAGIC) {
+  memcpy(&size, &given, sizeof size);
+  if (size < kLeast || given.magic != NCCL_API_MAGIC) {
     fail(
         ncclInvalidArgument,
         "%s : config was not initialized with NCCL_COLLCONFIG_INITIALIZER (size %zu, expected at least %zu; magic 0x%x, "
         "expected 0x%x)",
-        call, size, kLeast, given->magic, NCCL_API_MAGIC);
+        call, size, kLeast, given.magic, NCCL_API_MAGIC);
   }
-  memcpy(&config, given, std::min(size, sizeof config));
+  memcpy(&config, &given, std::min(size, sizeof config));
   if (config.forceAlgSelection != 0 && config.forceAlgSelection != 1) {
     fail(
         ncclInvalidArgument, "%s : config->forceAlgSelection is %d, but must be in 0..1", call, config.forceAlgSelection);

@@ -5,11 +5,8 @@
 
 namespace host {
 
-/** True for calls that accept a configuration. */
-bool isConfigurable(Call call);
-
-/** Reads the caller's configuration as far as its size says. Other fields, and all for NULL, have initial values. */
-ncclCollConfig_t readCollConfig(const ncclCollConfig_t* given, const char* call);
+/** Reads the caller's configuration as far as its size says. Other fields have initial values. */
+ncclCollConfig_t readCollConfig(const ncclCollConfig_t& given, const char* call);
 
 /** Checks the selection of algorithms against the call and stores the configuration in its operation. */
 void applyCollConfig(const ncclCollConfig_t& config, Comm& comm, Operation& operation);

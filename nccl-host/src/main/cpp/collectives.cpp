@@ -48,7 +48,7 @@ class ByRank {
   const size_t size_;
 };
 
-class Collective : public Task {
+class Collective final : public Task {
  public:
   Collective(Comm& comm, Operation&& operation)
       : Task(comm),
@@ -503,6 +503,15 @@ class Collective : public Task {
 
 std::unique_ptr<Task> makeCollective(Comm& comm, Operation&& operation) {
   return std::make_unique<Collective>(comm, std::move(operation));
+}
+
+void runCollective(const CommRef& comm, Operation&& operation) {
+  Collective collective(*comm, std::move(operation));
+  Work work;
+  work.comm = comm;
+  work.epoch = comm->epoch;
+  work.borrowed = &collective;
+  runWork(work);
 }
 
 }  // namespace host

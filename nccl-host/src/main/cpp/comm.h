@@ -26,6 +26,7 @@
 #include "faults.h"
 #include "lifecycle.h"
 #include "operators.h"
+#include "processors.h"
 #include "profiler.h"
 #include "ras.h"
 #include "socket.h"
@@ -121,6 +122,7 @@ class Comm {
   const bool sharesMemory;        // on connections to lower ranks
   /** True if the ranks of this communicator, which are all on this machine, are more than its usable processors. */
   const bool crowded;
+  PollingTime pollingTime;             // needs `operation`
   std::unique_ptr<Faults> faults;      // NULL if the rank has none
   std::unique_ptr<Profiler> profiler;  // NULL if there is no plugin
 

@@ -13,6 +13,9 @@
 namespace host {
 namespace {
 
+/** Maximum capacity of the list that a thread keeps for its next group. */
+constexpr size_t kKeptOperations = 256;
+
 struct Group {
   int depth = 0;
   std::vector<QueuedOperation> operations;
@@ -55,8 +58,11 @@ ncclResult_t closeGroup(ncclSimInfo_t* simulated) {
   }
   ncclResult_t result = closed.jobs.empty() ? ncclSuccess : runJobs(std::move(closed.jobs));
   if (!closed.operations.empty()) {
-    ncclResult_t launched = launch(std::move(closed.operations));
+    ncclResult_t launched = launch(closed.operations);
     if (result == ncclSuccess) result = launched;
+    // The next group of this thread uses the memory again.
+    closed.operations.clear();
+    if (closed.operations.capacity() <= kKeptOperations) std::swap(mine.operations, closed.operations);
   }
   forgetThreadError();
   return result;

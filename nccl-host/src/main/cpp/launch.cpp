@@ -18,9 +18,13 @@ constexpr size_t kShort = 512 << 10;
 constexpr int kLeftToThread = 16;
 
 void checkMessagesToOneself(const Comm& comm, const Operation* operations, size_t count) {
+  auto toOneself = [&](const Operation& operation) {
+    return isPointToPoint(operation.call) && operation.root == comm.rank;
+  };
+  if (std::none_of(operations, operations + count, toOneself)) return;
   std::vector<const Operation*> sends, recvs;
   for (const Operation* message = operations; message != operations + count; message++) {
-    if (!isPointToPoint(message->call) || message->root != comm.rank) continue;
+    if (!toOneself(*message)) continue;
     (message->call == Call::Send ? sends : recvs).push_back(message);
   }
   if (sends.size() != recvs.size()) {
@@ -59,11 +63,6 @@ Kind kindOf(const Operation& operation) {
                                                     : Kind::Collective;
 }
 
-std::unique_ptr<Task> withProfile(const ProfiledOperation& profiled, std::unique_ptr<Task> task) {
-  if (profiled.operation != nullptr) task->profiled.push_back(profiled);
-  return task;
-}
-
 /** Reports an operation to the profiler of its communicator, before it runs. */
 void profileLaunch(Comm& comm, Operation& operation) {
   if (!comm.profiler) return;
@@ -72,37 +71,54 @@ void profileLaunch(Comm& comm, Operation& operation) {
   comm.profiler->endLaunch(group);
 }
 
+/** A scalar "on the device" is read when the operation runs. */
+void readScalar(Operation& operation) {
+  if (operation.scalarAt != nullptr) memcpy(&operation.scalar, operation.scalarAt, typeSize(operation.type));
+}
+
+/** Moves the operations of a kind, with their faults, out of a list. */
+std::vector<Operation> take(Kind kind, Operation* operations, size_t count, Work& work) {
+  std::vector<Operation> taken;
+  taken.reserve(count);
+  for (Operation* operation = operations; operation != operations + count; operation++) {
+    if (kindOf(*operation) != kind) continue;
+    for (Fault& fault : operation->faults) work.faults.push_back(std::move(fault));
+    taken.push_back(std::move(*operation));
+  }
+  return taken;
+}
+
+void addCollective(Work& work, Operation& operation) {
+  ProfiledOperation profiled = operation.profiled;
+  for (Fault& fault : operation.faults) work.faults.push_back(std::move(fault));
+  work.add(makeCollective(*work.comm, std::move(operation)));
+  if (profiled.operation != nullptr) work.last().profiled.push_back(profiled);
+}
+
 /** Makes tasks of operations of one communicator. */
 Work workOf(const CommRef& comm, uint64_t epoch, Operation* operations, size_t count) {
   Work work;
   work.comm = comm;
   work.epoch = epoch;
-  std::vector<Operation> oneSided, messages;
   unsigned kinds = 0;
   for (Operation* operation = operations; operation != operations + count; operation++) {
     kinds |= 1u << static_cast<int>(kindOf(*operation));
-    // A scalar "on the device" is read when the operation runs.
-    if (operation->scalarAt != nullptr) memcpy(&operation->scalar, operation->scalarAt, typeSize(operation->type));
+    readScalar(*operation);
   }
-  for (Kind kind : {Kind::Registration, Kind::OneSided, Kind::Collective, Kind::Message}) {
-    if ((kinds >> static_cast<int>(kind) & 1) == 0) continue;
-    for (Operation* operation = operations; operation != operations + count; operation++) {
-      if (kindOf(*operation) != kind) continue;
-      for (Fault& fault : operation->faults) work.faults.push_back(std::move(fault));
-      switch (kind) {
-        case Kind::Registration: work.add(makeRegistration(*comm, std::move(*operation))); break;
-        case Kind::OneSided: oneSided.push_back(std::move(*operation)); break;
-        case Kind::Collective: {
-          ProfiledOperation profiled = operation->profiled;
-          work.add(withProfile(profiled, makeCollective(*comm, std::move(*operation))));
-          break;
-        }
-        case Kind::Message: messages.push_back(std::move(*operation)); break;
-      }
+  auto has = [&](Kind kind) { return (kinds >> static_cast<int>(kind) & 1) != 0; };
+  if (has(Kind::Registration)) {
+    for (Operation& registration : take(Kind::Registration, operations, count, work)) {
+      work.add(makeRegistration(*comm, std::move(registration)));
     }
-    if (!oneSided.empty()) work.add(makeOneSided(*comm, std::exchange(oneSided, {})));
   }
-  if (!messages.empty()) {
+  if (has(Kind::OneSided)) work.add(makeOneSided(*comm, take(Kind::OneSided, operations, count, work)));
+  if (has(Kind::Collective)) {
+    for (Operation* operation = operations; operation != operations + count; operation++) {
+      if (kindOf(*operation) == Kind::Collective) addCollective(work, *operation);
+    }
+  }
+  if (has(Kind::Message)) {
+    std::vector<Operation> messages = take(Kind::Message, operations, count, work);
     std::vector<ProfiledOperation> profiled;
     for (const Operation& message : messages) {
       if (message.profiled.operation != nullptr) profiled.push_back(message.profiled);
@@ -233,7 +249,7 @@ bool areShort(const Comm& comm, const Operation* operations, size_t count) {
 }
 
 /** Runs short work of a call in a created stream, whose thread continues it if other ranks come late. */
-void runBriefly(DirectCall& call, Work work) {
+void runBriefly(DirectCall& call, Work& work) {
   CommRef comm = work.comm;
   auto report = [](const CommRef& comm, auto&& body) {
     try {
@@ -246,7 +262,7 @@ void runBriefly(DirectCall& call, Work work) {
     }
   };
   std::shared_ptr<Progress> rest;
-  report(comm, [&] { rest = Progress::runBriefly(std::move(work)); });
+  report(comm, [&] { rest = Progress::runBriefly(work); });
   if (!rest) {
     if (comm->failureStands()) call.reportFailure();
     return;
@@ -286,16 +302,23 @@ bool runDirectly(const CommRef& comm, const StreamRef& stream, Operation* operat
   }
   DirectCall call(comm, stream);
   if (!call.begun()) return false;
-  checkMessagesToOneself(*comm, operations, count);
+  bool single = count == 1 && kindOf(*operations) == Kind::Collective && operations->faults.empty() && !comm->profiler;
+  if (!single) checkMessagesToOneself(*comm, operations, count);
   for (const Operation* operation = operations; operation != operations + count; operation++) {
     comm->ras.countLaunch(operation->call);
   }
-  Work work = workOf(comm, comm->epoch, operations, count);
-  if (stream->isDefault()) {
-    Inside inside(*comm);
-    runWork(std::move(work));
+  if (!stream->isDefault()) {
+    Work work = workOf(comm, comm->epoch, operations, count);
+    runBriefly(call, work);
+    return true;
+  }
+  Inside inside(*comm);
+  if (single) {
+    readScalar(*operations);
+    runCollective(comm, std::move(*operations));
   } else {
-    runBriefly(call, std::move(work));
+    Work work = workOf(comm, comm->epoch, operations, count);
+    runWork(work);
   }
   return true;
 }
@@ -411,7 +434,7 @@ void begin(Unit unit) {
 }
 
 /** Operations with common streams or communicators form one unit. */
-std::vector<Unit> unitsOf(std::vector<QueuedOperation> operations) {
+std::vector<Unit> unitsOf(std::vector<QueuedOperation>&& operations) {
   std::vector<Unit> units;
   for (QueuedOperation& queued : operations) {
     Unit* home = nullptr;
@@ -452,7 +475,7 @@ ncclResult_t launch(const CommRef& comm, const StreamRef& stream, Operation&& op
   return inProgress ? ncclInProgress : ncclSuccess;
 }
 
-ncclResult_t launch(std::vector<QueuedOperation> operations) {
+ncclResult_t launch(std::vector<QueuedOperation>& operations) {
   bool inProgress = std::any_of(operations.begin(), operations.end(), [](const QueuedOperation& queued) {
     return !queued.comm->blocking;
   });

@@ -16,7 +16,7 @@ struct QueuedOperation {
 };
 
 /**
- * Launches operations. Those of one communicator form a unit and run in this order: registration of windows, then puts,
+ * Launches operations, and moves them out of the list. Those of one communicator form a unit and run in this order: registration of windows, then puts,
  * signals and waits, then collectives, then Send and Recv; each kind in the order of the calls, as in NCCL. A unit with
  * several streams waits for all of them, and all of them wait for the unit.
  *
@@ -24,7 +24,7 @@ struct QueuedOperation {
  * failures are thrown. All other operations are only enqueued. As in NCCL, the result is ncclInProgress if one of them
  * belongs to a non-blocking communicator.
  */
-ncclResult_t launch(std::vector<QueuedOperation> operations);
+ncclResult_t launch(std::vector<QueuedOperation>& operations);
 ncclResult_t launch(const CommRef& comm, const StreamRef& stream, Operation&& operation);
 
 }  // namespace host

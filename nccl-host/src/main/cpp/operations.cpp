@@ -53,7 +53,8 @@ void checkReduction(const char* name, const Arguments& arguments, Comm& comm, Op
   if (made->onDevice) operation.scalarAt = made->address;
 }
 
-ncclResult_t runChecked(const Arguments& arguments, const ncclCollConfig_t& config) {
+/** The configuration is NULL for none. */
+ncclResult_t runChecked(const Arguments& arguments, const ncclCollConfig_t* config) {
   return guardedCall([&]() -> ncclResult_t {
     const char* name = callName(arguments.call);
     std::shared_ptr<Comm> comm = requireReadyComm(arguments.comm, name);
@@ -97,8 +98,8 @@ ncclResult_t runChecked(const Arguments& arguments, const ncclCollConfig_t& conf
       if (sends && arguments.send == nullptr) missing("sendbuff");
       if (receives && arguments.recv == nullptr) missing("recvbuff");
     }
-    if (isConfigurable(arguments.call)) {
-      applyCollConfig(config, *comm, operation);
+    if (config != nullptr) {
+      applyCollConfig(*config, *comm, operation);
       if (operation.launchEvent != nullptr) checkEvent(operation.launchEvent, name);
     }
     return submit(comm, std::move(operation), std::move(stream));
@@ -107,8 +108,10 @@ ncclResult_t runChecked(const Arguments& arguments, const ncclCollConfig_t& conf
 
 /** As in NCCL, the configuration is checked first, and an invalid one leaves the open group unchanged. */
 ncclResult_t run(const Arguments& arguments) {
+  if (arguments.config == nullptr) return runChecked(arguments, nullptr);
   return guarded([&]() -> ncclResult_t {
-    return runChecked(arguments, readCollConfig(arguments.config, callName(arguments.call)));
+    ncclCollConfig_t config = readCollConfig(*arguments.config, callName(arguments.call));
+    return runChecked(arguments, &config);
   });
 }
 

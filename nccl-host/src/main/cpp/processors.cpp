@@ -18,10 +18,8 @@
 namespace host {
 namespace {
 
-/** Seconds. About the cost of a doorbell: two system calls and the start of a sleeping thread. */
-constexpr double kPollingTime = 50e-6;
-/** Turns before the first look at the clock; about 10 us. */
-constexpr unsigned kTurnsWithoutYield = 64;
+/** Looks at a peer before the first look at the clock; about 10 us. */
+constexpr size_t kLooksWithoutYield = 128;
 
 std::atomic<pid_t> process{0};
 
@@ -83,17 +81,26 @@ int usableProcessors() {
   return std::max(1, processors);
 }
 
+void PollingTime::slept(double seconds) {
+  seconds_ = seconds < 4 * seconds_ ? std::min(2 * seconds_, kMost) : std::max(seconds_ / 2, kLeast);
+}
+
+Polling::Polling(bool crowded, size_t peers, double seconds)
+    : crowded_(crowded),
+      turnsWithoutYield_(static_cast<unsigned>(std::max<size_t>(1, kLooksWithoutYield / std::max<size_t>(1, peers)))),
+      seconds_(seconds) {}
+
 bool Polling::again() {
   turns_++;
   // After the first turns the peer may be waiting for this processor.
-  if (crowded_ || turns_ > kTurnsWithoutYield) {
+  if (crowded_ || turns_ > turnsWithoutYield_) {
     sched_yield();
   } else {
     relax();
-    if (turns_ < kTurnsWithoutYield) return true;
+    if (turns_ < turnsWithoutYield_) return true;
   }
   double time = now();
-  if (turns_ == (crowded_ ? 1 : kTurnsWithoutYield)) end_ = time + kPollingTime;
+  if (turns_ == (crowded_ ? 1 : turnsWithoutYield_)) end_ = time + seconds_;
   return time < end_;
 }
 

@@ -12,13 +12,31 @@ pid_t currentProcess();
 int usableProcessors();
 
 /**
- * A wait without a system call for a peer that is about to write. It ends after about 50 us, so that an idle rank uses no
- * processor.
+ * How long a rank polls before it sleeps. About the cost of a sleep at first, so that an idle rank uses no processor. Ranks
+ * that wake each other do so one after the other, which takes longer than that with many of them, and then all sleep
+ * again in the next operation: a rank that was woken soon therefore polls longer the next time.
  */
+class PollingTime {
+ public:
+  static constexpr double kLeast = 50e-6;
+  static constexpr double kMost = 2e-3;
+
+  double seconds() const { return seconds_; }
+  /** Call after a sleep of this many seconds. */
+  void slept(double seconds);
+
+ private:
+  double seconds_ = kLeast;
+};
+
+/** A wait without a system call for a peer that is about to write. */
 class Polling {
  public:
-  /** `crowded`: there are more ranks than processors, so each turn yields to another thread. */
-  explicit Polling(bool crowded) : crowded_(crowded) {}
+  /**
+   * `crowded`: there are more ranks than processors, so each turn yields to another thread. `peers`: those that a turn
+   * looks at.
+   */
+  Polling(bool crowded, size_t peers, double seconds);
 
   /** Pauses for a moment; false if the time is used up. */
   bool again();
@@ -27,6 +45,8 @@ class Polling {
 
  private:
   const bool crowded_;
+  const unsigned turnsWithoutYield_;
+  const double seconds_;
   unsigned turns_ = 0;
   double end_ = 0;
 };

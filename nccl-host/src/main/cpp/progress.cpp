@@ -23,7 +23,7 @@ constexpr size_t kTurn = 1 << 20;
 
 class Runner {
  public:
-  explicit Runner(Work work) : work_(std::move(work)), lock_(work_.comm->operation, std::defer_lock), task_(work_.task.get()) {}
+  explicit Runner(Work& work) : work_(&work), lock_(work.comm->operation, std::defer_lock), task_(work.first()) {}
 
   /** Waits until no other operation communicates on the communicator. */
   void lock() {
@@ -36,6 +36,9 @@ class Runner {
     setTimes();
     return true;
   }
+
+  /** The work was moved to this place. */
+  void follow(Work& work) { work_ = &work; }
 
   bool finished() const { return finished_; }
   const Failure* failure() const { return failure_.get(); }
@@ -62,9 +65,9 @@ class Runner {
             format("%s was ended at rank %d by %s", what().c_str(), comm().rank, comm().interruptReason.load()));
       }
       if (!begun_) {
-        if (!work_.faults.empty() && now() < notBefore_) return false;
+        if (!work_->faults.empty() && now() < notBefore_) return false;
         begun_ = true;
-        for (const Fault& fault : work_.faults) {
+        for (const Fault& fault : work_->faults) {
           if (fault.kind == FaultKind::Drop) comm().closeSockets();
           injectFault(fault, what());
         }
@@ -73,7 +76,7 @@ class Runner {
               ncclInvalidUsage, format("%s : rank %d has revoked this communicator", what().c_str(), comm().rank));
         }
         comm().lifecycle.throwIfFailed();
-        if (work_.epoch != comm().epoch) {
+        if (work_->epoch != comm().epoch) {
           throw Failure(
               ncclInvalidUsage,
               format("%s was ended at rank %d by %s", what().c_str(), comm().rank, comm().interruptReason.load()));
@@ -91,7 +94,7 @@ class Runner {
         moved = true;
         task().finish();
         for (ProfiledOperation& one : task().profiled) comm().profiler->kernelStops(one);
-        task_ = next_ < work_.tasks.size() ? work_.tasks[next_++].get() : nullptr;
+        task_ = next_ < work_->tasks.size() ? work_->tasks[next_++].get() : nullptr;
         if (task_ != nullptr) start();
       }
       // A later failure of a peer concerns the next work.
@@ -148,6 +151,8 @@ class Runner {
            });
   }
   bool crowded() const { return comm().crowded; }
+  size_t peers() const { return comm().peers.size(); }
+  PollingTime& pollingTime() const { return comm().pollingTime; }
 
   /** Takes the doorbells that ended a wait. */
   void disarm() {
@@ -171,7 +176,7 @@ class Runner {
       if (peer.control.valid() && !peer.controlEnded) polled.push_back({peer.control.get(), POLLIN, 0});
     }
     polled.push_back({comm().wake.get(), POLLIN, 0});
-    if (work_.child != nullptr) polled.push_back({work_.child->wake.get(), POLLIN, 0});
+    if (work_->child != nullptr) polled.push_back({work_->child->wake.get(), POLLIN, 0});
     for (Peer& peer : comm().peers) {
       if (!peer.data.valid()) continue;
       Channel::Wait wait;
@@ -229,8 +234,8 @@ class Runner {
 
   void setTimes() {
     // Only limits and faults need the time.
-    started_ = work_.comm->operationTimeout > 0 || !work_.faults.empty() ? now() : 0;
-    for (const Fault& fault : work_.faults) {
+    started_ = work_->comm->operationTimeout > 0 || !work_->faults.empty() ? now() : 0;
+    for (const Fault& fault : work_->faults) {
       notBefore_ += fault.kind == FaultKind::Hang ? HUGE_VAL : fault.seconds;
     }
     notBefore_ += started_;
@@ -341,7 +346,7 @@ class Runner {
   }
 
   bool allSent() const {
-    for (const Peer& peer : work_.comm->peers) {
+    for (const Peer& peer : work_->comm->peers) {
       if (!peer.out.empty()) return false;
     }
     return true;
@@ -375,12 +380,12 @@ class Runner {
     });
   }
 
-  bool childAborted() const { return work_.child != nullptr && work_.child->lifecycle.is(State::Aborted); }
-  Comm& comm() const { return *work_.comm; }
+  bool childAborted() const { return work_->child != nullptr && work_->child->lifecycle.is(State::Aborted); }
+  Comm& comm() const { return *work_->comm; }
   Task& task() const { return *task_; }
   std::string what() const { return task_ != nullptr ? task().name() : "an operation"; }
 
-  Work work_;
+  Work* work_;
   std::unique_lock<Baton> lock_;
   double started_ = 0;
   double notBefore_ = 0;
@@ -397,9 +402,15 @@ class Loop {
  public:
   Loop(Runner* runners, size_t count) : begin_(runners), end_(runners + count) {}
 
-  /** Advances all work until nothing moves for a while; true if all has ended. */
-  bool advance() {
-    Polling polling(std::any_of(begin_, end_, [](const Runner& runner) { return runner.crowded(); }));
+  /** Advances all work until nothing moves for this many seconds; true if all has ended. */
+  bool advance(double seconds) {
+    bool crowded = false;
+    size_t peers = 0;
+    for (Runner* runner = begin_; runner != end_; runner++) {
+      crowded |= runner->crowded();
+      peers += runner->peers();
+    }
+    Polling polling(crowded, peers, seconds);
     for (;;) {
       bool moved = false;
       bool running = false;
@@ -425,7 +436,7 @@ class Loop {
 
   /** Runs all work to its end. */
   void run() {
-    while (!advance()) {
+    while (!advance(pollingTime())) {
       bool ended = endStuck();
       keepFirstFailure();
       if (!ended) sleep();
@@ -442,6 +453,12 @@ class Loop {
     }
   }
 
+  double pollingTime() {
+    double longest = 0;
+    each([&](Runner& runner) { longest = std::max(longest, runner.pollingTime().seconds()); });
+    return longest;
+  }
+
   /** Ends the work for which nothing more can arrive; true if there was some. */
   bool endStuck() {
     bool ended = false;
@@ -455,12 +472,15 @@ class Loop {
     double wakeTime = HUGE_VAL;
     each([&](Runner& runner) { wakeTime = std::min(wakeTime, runner.collectDescriptors(polled_)); });
     double left = std::max(0.0, std::min(wakeTime - now(), 1e6));
+    double begun = now();
     int wait = wakeTime == HUGE_VAL ? -1 : left > 0 ? static_cast<int>(left * 1000) + 1 : 0;
     try {
       pollAll(polled_, wait);
     } catch (const Failure& failure) {
       each([&](Runner& runner) { runner.stop(failure); });
     }
+    double slept = now() - begun;
+    each([&](Runner& runner) { runner.pollingTime().slept(slept); });
     each([&](Runner& runner) { runner.readControl(polled_); });
     each([&](Runner& runner) { runner.disarm(); });
   }
@@ -485,23 +505,24 @@ void sortBySerial(std::vector<Work>& work) {
 }  // namespace
 
 struct Progress::State {
-  explicit State(Runner&& begun) : runner(std::move(begun)) {}
+  State(Work&& begun, Runner&& runnerOfIt) : work(std::move(begun)), runner(std::move(runnerOfIt)) { runner.follow(work); }
+  Work work;
   Runner runner;
 };
 
 Progress::Progress(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Progress::~Progress() = default;
 
-std::unique_ptr<Progress> Progress::runBriefly(Work work) {
-  Runner runner(std::move(work));
+std::unique_ptr<Progress> Progress::runBriefly(Work& work) {
+  Runner runner(work);
   if (runner.tryLock()) {
     Loop loop(&runner, 1);
-    if (loop.advance()) {
+    if (loop.advance(PollingTime::kLeast)) {
       loop.throwFirstFailure();
       return nullptr;
     }
   }
-  return std::unique_ptr<Progress>(new Progress(std::make_unique<State>(std::move(runner))));
+  return std::unique_ptr<Progress>(new Progress(std::make_unique<State>(std::move(work), std::move(runner))));
 }
 
 void Progress::run() {
@@ -514,14 +535,14 @@ void runWork(std::vector<Work> work) {
   std::vector<Runner> runners;
   runners.reserve(work.size());
   for (Work& one : work) {
-    runners.emplace_back(std::move(one));
+    runners.emplace_back(one);
     runners.back().lock();
   }
   Loop(runners.data(), runners.size()).run();
 }
 
-void runWork(Work work) {
-  Runner runner(std::move(work));
+void runWork(Work& work) {
+  Runner runner(work);
   runner.lock();
   Loop(&runner, 1).run();
 }

@@ -352,7 +352,8 @@ DirectCall::~DirectCall() {
 /** Needs the lock. */
 void DirectCall::remove() {
   std::vector<DirectCall*>& all = scheduler().directCalls;
-  all.erase(std::find(all.begin(), all.end(), this));
+  *std::find(all.begin(), all.end(), this) = all.back();
+  all.pop_back();
 }
 
 void DirectCall::show() {

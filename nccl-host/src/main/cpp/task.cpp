@@ -61,8 +61,8 @@ void Task::verify(const Peer& peer, const Frame& theirs, const Frame& mine) cons
       theirs.op != mine.op || theirs.root != mine.root || theirs.count != mine.count) {
     failMismatch(peer, theirs, mine);
   }
-  if (!isConfigurable(mine.call)) return;
   // A call with elements in its frame has no configuration.
+  if (!isConfigurable(mine.call) || (theirs.inlined != 0 && mine.inlined != 0)) return;
   ConfigWords their{}, my{};
   if (theirs.inlined == 0) std::copy_n(theirs.words, their.size(), their.begin());
   if (mine.inlined == 0) std::copy_n(mine.words, my.size(), my.begin());

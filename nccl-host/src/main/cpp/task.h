@@ -129,6 +129,8 @@ class Task {
 };
 
 std::unique_ptr<Task> makeCollective(Comm& comm, Operation&& operation);
+/** Runs a collective to its end, without the memory that makeCollective needs. */
+void runCollective(const CommRef& comm, Operation&& operation);
 
 /** All Send and Recv calls of one group on one communicator, in the order of the calls. */
 std::unique_ptr<Task> makePointToPoint(Comm& comm, std::vector<Operation> operations);
@@ -142,11 +144,13 @@ std::unique_ptr<Task> makeOneSided(Comm& comm, std::vector<Operation> operations
 struct Work {
   std::shared_ptr<Comm> comm;
   uint64_t epoch = 0;  // of the communicator, at the call
+  Task* borrowed = nullptr;                  // the only task, if it belongs to the caller
   std::unique_ptr<Task> task;                // the first one
   std::vector<std::unique_ptr<Task>> tasks;  // after it
   std::vector<Fault> faults;  // to apply before the first task begins
   const Comm* child = nullptr;  // created by this work: an abort of the child ends the work
 
+  Task* first() const { return borrowed != nullptr ? borrowed : task.get(); }
   Task& last() { return *(tasks.empty() ? task : tasks.back()); }
   void add(std::unique_ptr<Task> next) { (task ? tasks.emplace_back() : task) = std::move(next); }
 };
@@ -158,10 +162,10 @@ class Progress {
   ~Progress();
 
   /**
-   * Runs the work until it would have to sleep; returns NULL if it has ended, and throws if it failed. Without the lock of
-   * the communicator, which another thread may hold, it has not begun.
+   * Runs the work until it would have to sleep, and then takes it; returns NULL if it has ended, and throws if it failed.
+   * Without the lock of the communicator, which another thread may hold, it has not begun.
    */
-  static std::unique_ptr<Progress> runBriefly(Work work);
+  static std::unique_ptr<Progress> runBriefly(Work& work);
   /** Runs the work to its end. */
   void run();
 
@@ -175,6 +179,6 @@ class Progress {
  * Runs all work to its end. A failing communicator does not stop the others; the first failure is thrown at the end.
  */
 void runWork(std::vector<Work> work);
-void runWork(Work work);
+void runWork(Work& work);
 
 }  // namespace host

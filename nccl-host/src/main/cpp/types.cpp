@@ -33,42 +33,6 @@ bool isOperation(Call call) {
   return call != Call::CommSplit && call != Call::CommSplitId && call != Call::CommShrink && call != Call::CommGrow;
 }
 
-bool isPointToPoint(Call call) { return call == Call::Send || call == Call::Recv; }
-
-bool isOneSided(Call call) {
-  return call == Call::PutSignal || call == Call::Signal || call == Call::WaitSignal;
-}
-
-bool exchangesPairs(Call call) { return call == Call::CommSplit || call == Call::CommWindowRegister; }
-
-bool isReduction(Call call) {
-  return call == Call::AllReduce || call == Call::Reduce || call == Call::ReduceScatter;
-}
-
-bool isRooted(Call call) {
-  return call == Call::Broadcast || call == Call::Reduce || call == Call::Gather || call == Call::Scatter;
-}
-
-bool validType(int type) { return type >= 0 && type < ncclNumTypes; }
-
-size_t typeSize(ncclDataType_t type) {
-  switch (type) {
-    case ncclInt8:
-    case ncclUint8:
-    case ncclFloat8e4m3:
-    case ncclFloat8e5m2: return 1;
-    case ncclFloat16:
-    case ncclBfloat16: return 2;
-    case ncclInt32:
-    case ncclUint32:
-    case ncclFloat32: return 4;
-    case ncclInt64:
-    case ncclUint64:
-    case ncclFloat64: return 8;
-    default: return 0;
-  }
-}
-
 const char* typeName(int type) {
   static const char* const names[] = {"ncclInt8",    "ncclUint8",   "ncclInt32",   "ncclUint32",
                                       "ncclInt64",   "ncclUint64",  "ncclFloat16", "ncclFloat32",

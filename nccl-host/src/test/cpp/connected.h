@@ -50,7 +50,7 @@ struct Connected {
     Work work;
     work.comm = comm;
     work.add(std::move(task));
-    runWork(std::move(work));
+    runWork(work);
   }
 };
 

@@ -21,8 +21,11 @@ import java.util.Map;
  * Arguments: a free port, the number of ranks, the operation, the sizes, the rounds.
  */
 final class HostCollectivesRank {
-    /** Calls before the first measurement, until Java has compiled them. */
-    private static final int WARM_UP = 20_000;
+    /**
+     * Calls of all ranks before the first measurement, until Java has compiled them; its compiler shares the processors with
+     * the ranks.
+     */
+    private static final int WARM_UP = 400_000;
 
     private static final double ROUND_MICROSECONDS = 10e3;
 
@@ -47,7 +50,8 @@ final class HostCollectivesRank {
                 CudaStream stream = CudaStream.nonBlocking(communicator.device())) {
             boolean first = true;
             for (long bytes : sizes) {
-                double time = measure(communicator, stream, operation, bytes, rounds, first ? WARM_UP : 0);
+                int warmUp = first ? WARM_UP / communicator.size() : 0;
+                double time = measure(communicator, stream, operation, bytes, rounds, warmUp);
                 first = false;
                 if (communicator.rank() == 0) {
                     System.out.printf(Locale.ROOT, "%d %.3f%n", bytes, time);

@@ -199,14 +199,21 @@ final class BatchLaunch {
         return first;
     }
 
-    /** The communicator to which a failure belongs: one that another thread has ended, else the one whose call failed. */
+    /**
+     * The communicator to which a failure belongs: one that another thread has ended, else one that another thread has
+     * changed, else the one whose call failed.
+     */
     private CommunicatorCore culprit() {
+        CommunicatorCore culprit = communicators().get(failedCommunicator);
         for (CommunicatorCore communicator : communicators()) {
-            if (communicator.state() != CommunicatorState.OPEN) {
+            if (communicator.hasEnded()) {
                 return communicator;
             }
+            if (communicator.state() != CommunicatorState.OPEN) {
+                culprit = communicator;
+            }
         }
-        return communicators().get(failedCommunicator);
+        return culprit;
     }
 
     private int callAll() {

@@ -25,6 +25,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The native groups that a launch makes, with calls that only record what happens to them. */
 @Timeout(value = 5, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -253,22 +254,32 @@ class BatchLaunchTest {
         assertTrue(refusal.getMessage().contains("text of b"), refusal.getMessage());
     }
 
-    @Test
-    void aFailureBelongsToTheCommunicatorThatAnotherThreadHasEnded() {
+    /** Whether another thread has revoked another communicator of the group as well. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void aFailureBelongsToTheCommunicatorThatAnotherThreadHasEnded(boolean revoked) {
         IllegalStateException ended = assertThrows(
                 IllegalStateException.class,
                 () -> Group.run(() -> {
                     add(one, "a", Place.TOGETHER, SUCCEEDS, () -> {
-                        Threads.EACH.execute(two::abort);
-                        while (two.state() != Communicator.State.ABORTED) {
-                            Thread.onSpinWait();
+                        if (revoked) {
+                            Threads.EACH.execute(() -> one.revoke(RevokeFlag.DEFAULT));
+                            awaitState(one, Communicator.State.REVOKED);
                         }
+                        Threads.EACH.execute(two::abort);
+                        awaitState(two, Communicator.State.ABORTED);
                         return nccl.ncclInvalidArgument;
                     });
                     add(two, "b", Place.TOGETHER, SUCCEEDS, SUCCEEDS);
                 }));
         assertEquals(two.core() + " was aborted", ended.getMessage());
-        assertEquals(Communicator.State.OPEN, one.state());
+        assertEquals(revoked ? Communicator.State.REVOKED : Communicator.State.OPEN, one.state());
+    }
+
+    private static void awaitState(Communicator communicator, Communicator.State state) {
+        while (communicator.state() != state) {
+            Thread.onSpinWait();
+        }
     }
 
     @Test
