@@ -143,6 +143,19 @@ class StoreServerTest {
         }
     }
 
+    /** It may end, although its connection has not ended yet. */
+    @Test
+    void keeperThatHasLeftIsNoLoss() throws Exception {
+        Client keeper = store.join(0, 2);
+        Client other = store.join(1, 2);
+        assertEquals(
+                Wire.OK,
+                status(keeper, Operation.ENTER, new Wire.Frame().text("group").number32(0)));
+        assertEquals(Wire.OK, status(keeper, Operation.LEAVE, new Wire.Frame()));
+        store.server().close(Duration.ZERO);
+        assertEquals("rank 0 has closed its store", closeNotice(other, Wire.FAILED));
+    }
+
     @Test
     void endOfAStoreOfItsOwnIsTold() throws Exception {
         restart(TestStore.ofAnyJob());
