@@ -102,7 +102,7 @@ class ServerSilenceTest {
     @Test
     void silenceBeyondThePatienceIsALoss() throws Exception {
         Client silent = join(1, SECOND, 5 * SECOND);
-        Client member = join(2, 0, 0);
+        Client member = join(2, 100 * SECOND, 0);
         enter(silent, 1);
         enter(member, 2);
         store.pass(5 * SECOND);

@@ -33,6 +33,9 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(60)
 class StoreServerTest {
     private static final long SECOND = TestStore.SECOND;
+    /** The period in which a store that ends looks whether it may. */
+    private static final long MILLI = SECOND / 1000;
+
     private static final long LIMIT_SECONDS = 20;
 
     private TestStore store = TestStore.ofJob(2, null);
@@ -172,12 +175,12 @@ class StoreServerTest {
         Client other = store.join(1, 2);
         assertEquals(Wire.OK, broadcast(root, "value").get());
         Thread closing = closing(Duration.ofSeconds(10));
-        store.advance(10 * SECOND - 1);
+        store.advance(10 * SECOND - MILLI);
         assertTrue(closing.isAlive());
         ByteBuffer value = broadcast(other, "");
         assertEquals(Wire.OK, value.get());
         assertEquals("value", StandardCharsets.UTF_8.decode(value).toString());
-        store.advanceToEnd(SECOND / 1000);
+        store.advanceToEnd(MILLI);
         await(closing);
         assertEquals("rank 0 has closed its store", closeNotice(other, Wire.FAILED));
     }
@@ -188,9 +191,9 @@ class StoreServerTest {
         Client other = store.join(1, 2);
         assertEquals(Wire.OK, broadcast(root, "value").get());
         Thread closing = closing(Duration.ofSeconds(10));
-        store.advance(10 * SECOND - 1);
+        store.advance(10 * SECOND - MILLI);
         assertEquals(Wire.OK, status(other, Operation.HEARTBEAT, new Wire.Frame()));
-        store.advanceToEnd(SECOND / 1000);
+        store.advanceToEnd(MILLI);
         await(closing);
         assertEquals("rank 0 has closed its store", closeNotice(other, Wire.FAILED));
     }
@@ -205,9 +208,9 @@ class StoreServerTest {
                     Wire.OK,
                     status(first, Operation.ABORT, new Wire.Frame().text("").text("no memory")));
             Thread closing = closing(Duration.ofSeconds(limit));
-            store.advance(Math.min(limit, 2) * SECOND - 1);
+            store.advance(Math.min(limit, 2) * SECOND - MILLI);
             assertEquals(Wire.OK, status(first, Operation.HEARTBEAT, new Wire.Frame()));
-            store.advanceToEnd(SECOND / 1000);
+            store.advanceToEnd(MILLI);
             await(closing);
             assertEquals(
                     "rank 0 has closed its store; earlier: rank 0 has aborted: no memory",
@@ -224,7 +227,7 @@ class StoreServerTest {
                 late.ask(Operation.SET, new Wire.Frame().text("key").text("value"));
         assertEquals(Wire.FAILED, response.get());
         assertEquals("rank 0 has aborted: no memory", Wire.text(response));
-        store.advanceToEnd(SECOND / 1000);
+        store.advanceToEnd(MILLI);
         await(closing);
     }
 
@@ -244,8 +247,9 @@ class StoreServerTest {
                 store.settle();
                 count++;
             }
-            Thread closing = closing(Duration.ZERO);
-            store.advance(SECOND - 1);
+            // Beyond the limit of this test: the end comes by the time of the store.
+            Thread closing = closing(Duration.ofSeconds(2 * LIMIT_SECONDS));
+            store.advance(SECOND - MILLI);
             assertTrue(closing.isAlive());
             if (reads) {
                 for (int i = 0; i < count; i++) {
@@ -254,7 +258,7 @@ class StoreServerTest {
                 assertEquals(Wire.CLOSE_NOTICE, client.receive().getInt());
                 store.settle();
             }
-            store.advanceToEnd(SECOND / 1000);
+            store.advanceToEnd(MILLI);
             await(closing);
         }
     }
