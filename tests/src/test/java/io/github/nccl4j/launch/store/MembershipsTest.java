@@ -1,7 +1,6 @@
 package io.github.nccl4j.launch.store;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -83,11 +82,15 @@ class MembershipsTest {
 
     @Test
     void entryWaitsForTheStore() throws Exception {
-        CompletableFuture<Membership> entering = entering("group", 0, lost -> {});
+        Thread entering = new Thread(() -> session.memberships().enter("group", 0, lost -> {}));
+        entering.start();
         store.request(Operation.ENTER);
-        assertFalse(entering.isDone());
+        while (entering.isAlive() && entering.getState() != Thread.State.TIMED_WAITING) {
+            Thread.sleep(1);
+        }
+        assertTrue(entering.isAlive());
         store.respond(new byte[0]);
-        TestSession.get(entering);
+        entering.join();
     }
 
     @Test
@@ -177,12 +180,14 @@ class MembershipsTest {
         store.close();
         membership.close();
         session.close();
+        for (String group : List.of("group", "other")) {
+            assertEquals(
+                    "the store is closed",
+                    assertThrows(IllegalStateException.class, () -> session.memberships()
+                                    .enter(group, 0, lost -> {}))
+                            .getMessage());
+        }
         other.close();
-        assertEquals(
-                "the store is closed",
-                assertThrows(IllegalStateException.class, () -> session.memberships()
-                                .enter("group", 0, lost -> {}))
-                        .getMessage());
     }
 
     private static Map<Integer, Long> seconds(Map<Integer, Duration> silent) {
@@ -195,6 +200,8 @@ class MembershipsTest {
     void silentMembersAreNamedWithTheirTimes() throws Exception {
         Membership membership = enter("group", 0);
         assertEquals(Map.of(), membership.silent());
+        // The store is not silent.
+        send(Kind.KEEPER, "group", 7, "", 0);
         send(Kind.SILENT, "group", 2, "", 3600 * SECOND);
         send(Kind.SILENT, "group", 4, "", 7200 * SECOND);
         send(Kind.SILENT, "group", 5, "", 10800 * SECOND);
