@@ -1,5 +1,6 @@
 package io.github.nccl4j.launch.store;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
@@ -19,6 +20,7 @@ import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -152,8 +154,8 @@ class StoreClientTest {
         rank.send(TestListener.greeting(Wire.MAGIC, Wire.VERSION, Wire.WITH_SECRET));
         ByteBuffer hello = rank.receive();
         assertEquals(Wire.MAX_HELLO, hello.remaining());
-        byte[] clientNonce = new byte[Wire.NONCE_BYTES];
-        hello.position(10).get(clientNonce);
+        byte[] clientNonce = nonce(hello, Wire.WITH_SECRET);
+        assertFalse(Arrays.equals(nonce, clientNonce));
         rank.send(new Wire.Frame().number8(Wire.OK).raw(secret.proof(true, nonce, clientNonce)));
         rank.seal(secret.seal(true, nonce, clientNonce));
         assertEquals(1, rank.receive().getInt());
@@ -163,6 +165,62 @@ class StoreClientTest {
         assertEquals("key", Wire.text(rank.request(Operation.GET)));
         rank.respond("value".getBytes(StandardCharsets.UTF_8));
         assertEquals("value", text(response));
+    }
+
+    private static byte[] nonce(ByteBuffer hello, byte mode) {
+        assertEquals(Wire.MAGIC, hello.getLong());
+        assertEquals(Wire.VERSION, hello.get());
+        assertEquals(mode, hello.get());
+        byte[] nonce = new byte[Wire.NONCE_BYTES];
+        hello.get(nonce);
+        return nonce;
+    }
+
+    @Test
+    void helloWithoutASecretProvesNothing() throws Exception {
+        connect(null, NONE);
+        Rank rank = store.accept();
+        rank.send(TestListener.greeting(Wire.MAGIC, Wire.VERSION, Wire.WITHOUT_SECRET));
+        ByteBuffer hello = rank.receive();
+        assertArrayEquals(new byte[Wire.NONCE_BYTES], nonce(hello, Wire.WITHOUT_SECRET));
+        assertEquals(0, hello.remaining());
+    }
+
+    private String refused(Secret secret, int version, byte mode) throws IOException {
+        connect(secret, NONE);
+        Rank rank = store.accept();
+        rank.send(TestListener.greeting(Wire.MAGIC, version, mode));
+        RefusedException refused = assertInstanceOf(RefusedException.class, failure(client.joined()));
+        assertFalse(refused.isRetryable());
+        rank.requireEnd();
+        return refused.getMessage();
+    }
+
+    @Test
+    void versionsAndSecretsOfBothEndsMustAgree() throws Exception {
+        Secret secret = new Secret(new byte[16], "the secret");
+        int other = Wire.VERSION + 1;
+        assertEquals(
+                "versions of the store's protocol must be equal: rank 0 has " + other + ", this rank has "
+                        + Wire.VERSION,
+                refused(null, other, Wire.WITHOUT_SECRET));
+        assertEquals(
+                "rank 0 has a secret, and this rank has none: set NCCL4J_STORE_SECRET or NCCL4J_STORE_SECRET_FILE for all"
+                        + " ranks or for none",
+                refused(null, Wire.VERSION, Wire.WITH_SECRET));
+        assertEquals(
+                "rank 0 has no secret, and this rank has one: set NCCL4J_STORE_SECRET or NCCL4J_STORE_SECRET_FILE for all"
+                        + " ranks or for none",
+                refused(secret, Wire.VERSION, Wire.WITHOUT_SECRET));
+        connect(secret, NONE);
+        Rank rank = store.accept();
+        rank.send(TestListener.greeting(Wire.MAGIC, Wire.VERSION, Wire.WITH_SECRET));
+        rank.receive();
+        rank.send(new Wire.Frame().number8(Wire.OK).raw(new byte[Wire.PROOF_BYTES]));
+        assertEquals(
+                "the store does not prove that it has the secret of this rank",
+                assertInstanceOf(RefusedException.class, failure(client.joined()))
+                        .getMessage());
     }
 
     /** Refusals of the store end the attempt. */
@@ -410,27 +468,36 @@ class StoreClientTest {
         assertEquals(List.of("silence 4000", "silence 0"), List.copyOf(events));
     }
 
-    /** The patience ends between two heartbeats. */
-    @Test
-    void storeThatIsSilentForTooLongIsLeft() throws Exception {
-        Rank rank = start(new Heartbeat(SECOND, 4 * SECOND + SECOND / 2));
-        for (int i = 0; i < 4; i++) {
-            advance(SECOND);
-            rank.request(Operation.HEARTBEAT);
-        }
-        advance(SECOND / 2);
-        client.request(Operation.GONE, new Wire.Frame());
-        rank.request(Operation.GONE);
-        assertFalse(client.isClosed());
-        advance(1);
-        assertTrue(client.isClosed());
-        rank.requireEnd();
-        assertEquals(List.of("silence 4000", "SILENT: it was silent for 4.5 s"), List.copyOf(events));
-        // No heartbeat is due any more.
+    private void requireNoTimers() throws Exception {
         settle();
         CompletableFuture<Boolean> idle = new CompletableFuture<>();
         loop.execute(() -> idle.complete(loop.timers().isEmpty()));
         assertTrue(get(idle));
+    }
+
+    /** The patience ends with a heartbeat, or between two. */
+    @Test
+    void storeThatIsSilentForTooLongIsLeft() throws Exception {
+        for (long part : new long[] {0, SECOND / 2}) {
+            events.clear();
+            Rank rank = start(new Heartbeat(SECOND, 4 * SECOND + part));
+            for (int i = 0; i < 4; i++) {
+                advance(SECOND);
+                rank.request(Operation.HEARTBEAT);
+            }
+            if (part > 0) {
+                advance(part);
+            }
+            client.request(Operation.GONE, new Wire.Frame());
+            rank.request(Operation.GONE);
+            assertFalse(client.isClosed());
+            advance(1);
+            assertTrue(client.isClosed());
+            rank.requireEnd();
+            String seconds = part == 0 ? "4 s" : "4.5 s";
+            assertEquals(List.of("silence 4000", "SILENT: it was silent for " + seconds), List.copyOf(events));
+            requireNoTimers();
+        }
     }
 
     @Test
@@ -439,9 +506,8 @@ class StoreClientTest {
         rank.close();
         settle();
         client.start(new Recorder());
-        settle();
-        CompletableFuture<Boolean> idle = new CompletableFuture<>();
-        loop.execute(() -> idle.complete(loop.timers().isEmpty()));
-        assertTrue(get(idle));
+        requireNoTimers();
+        start(new Heartbeat(SECOND, 0)).close();
+        requireNoTimers();
     }
 }
