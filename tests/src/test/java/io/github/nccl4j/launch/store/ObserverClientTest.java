@@ -153,6 +153,20 @@ class ObserverClientTest {
     }
 
     @Test
+    void statesAreThoseOfTheirCodes() throws Exception {
+        State[] states = State.values();
+        List<Wire.Frame> parts = new ArrayList<>();
+        parts.add(job(states.length));
+        for (int i = 0; i < states.length; i++) {
+            parts.add(rank(0, i, i, 0));
+        }
+        assertEquals(
+                List.of(states),
+                look(parts).get(0).ranks().stream().map(RankStatus::state).toList());
+        assertEquals(1 << 20, look(List.of(job(1 << 20))).get(0).ranks().size());
+    }
+
+    @Test
     void numberOfJobsHasALimit() throws Exception {
         List<Wire.Frame> jobs = new ArrayList<>();
         for (int i = 0; i < 1024; i++) {
@@ -330,6 +344,23 @@ class ObserverClientTest {
         }
     }
 
+    /** The store ends a look at its timeout, and gets two more seconds for the last part. */
+    @Test
+    void storeThatDoesNotEndALookIsNamed() throws Exception {
+        try (TestListener store = new TestListener()) {
+            CompletableFuture<ObserverClient> connecting = connecting(store, null, LONG);
+            join(store);
+            try (ObserverClient observer = TestSession.get(connecting)) {
+                RendezvousTimeoutException late =
+                        assertThrows(RendezvousTimeoutException.class, () -> observer.look(Duration.ofMillis(1)));
+                assertEquals(
+                        endpoint(store) + " did not respond within 2.001 s: the process that keeps it, which is rank 0"
+                                + " under most launchers, is stopped or can't be reached",
+                        late.getMessage());
+            }
+        }
+    }
+
     private static String ended(Wire.Frame part) throws Exception {
         try (TestListener store = new TestListener()) {
             CompletableFuture<ObserverClient> connecting = connecting(store, null, LONG);
@@ -363,6 +394,7 @@ class ObserverClientTest {
                 "number of a response must be 1: 2",
                 ended(new Wire.Frame().number32(2).number8(Wire.Look.END.ordinal())));
         assertEquals("a frame is too short", ended(new Wire.Frame().number32(1)));
+        assertEquals("a frame is too short", ended(new Wire.Frame()));
     }
 
     /** Before the join, frames have a lower limit. */

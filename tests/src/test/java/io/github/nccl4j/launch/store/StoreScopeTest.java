@@ -22,6 +22,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.AfterEach;
@@ -209,9 +210,8 @@ class StoreScopeTest {
         assertEquals("the response of the store must have 4 values: it has 1", refused.getMessage());
     }
 
-    /** An inquiry among few ranks has the ranks of its scope. */
-    @Test
-    void inquiriesAskTheRanksOfTheScope() throws Exception {
+    /** The sessions of the three ranks of a store. */
+    private static List<StoreSession> openThree() throws Exception {
         int port = Ports.free();
         List<CompletableFuture<StoreSession>> opening = new ArrayList<>();
         for (int rank = 0; rank < 3; rank++) {
@@ -223,18 +223,60 @@ class StoreScopeTest {
         for (CompletableFuture<StoreSession> one : opening) {
             sessions.add(TestSession.get(one));
         }
+        return sessions;
+    }
+
+    private static Map<Integer, String> texts(Map<Integer, byte[]> answers) {
+        Map<Integer, String> texts = new TreeMap<>();
+        answers.forEach((rank, answer) -> texts.put(rank, new String(answer, StandardCharsets.UTF_8)));
+        return texts;
+    }
+
+    /** An inquiry among few ranks has the ranks of its scope. */
+    @Test
+    void inquiriesAskTheRanksOfTheScope() throws Exception {
+        List<StoreSession> sessions = openThree();
         try {
             List<Inquiry> inquiries = new ArrayList<>();
-            for (int rank : new int[] {2, 0}) {
-                inquiries.add(new StoreScope(sessions.get(rank))
-                        .among("some", List.of(2, 0))
+            for (int rank : new int[] {2, 1, 0}) {
+                StoreScope scope = new StoreScope(sessions.get(rank));
+                inquiries.add(scope.inquiry("topic", () -> bytes("of " + rank)).orElseThrow());
+                inquiries.add(scope.among("some", List.of(2, 1, 0))
                         .inquiry("topic", () -> bytes("of " + rank))
                         .orElseThrow());
             }
-            Map<Integer, byte[]> answers = inquiries.get(0).ask(TIMEOUT);
-            assertEquals(2, answers.size());
-            assertArrayEquals(bytes("of 2"), answers.get(0));
-            assertArrayEquals(bytes("of 0"), answers.get(1));
+            assertEquals(
+                    Map.of(0, "of 0", 1, "of 1", 2, "of 2"),
+                    texts(inquiries.get(0).ask(TIMEOUT)));
+            assertEquals(
+                    Map.of(0, "of 2", 1, "of 1", 2, "of 0"),
+                    texts(inquiries.get(1).ask(TIMEOUT)));
+            for (Inquiry inquiry : inquiries) {
+                inquiry.close();
+            }
+        } finally {
+            for (int rank = 2; rank >= 0; rank--) {
+                sessions.get(rank).close();
+            }
+        }
+    }
+
+    /** Nobody waits for the answer of a rank that is gone, whose number is that of the scope. */
+    @Test
+    void inquiriesDoNotWaitForGoneRanks() throws Exception {
+        List<StoreSession> sessions = openThree();
+        try {
+            sessions.get(1).close();
+            List<Inquiry> inquiries = new ArrayList<>();
+            for (int rank : new int[] {2, 0}) {
+                StoreScope scope = new StoreScope(sessions.get(rank));
+                inquiries.add(scope.inquiry("all", () -> bytes("of " + rank)).orElseThrow());
+                inquiries.add(scope.among("some", List.of(2, 0, 1))
+                        .inquiry("topic", () -> bytes("of " + rank))
+                        .orElseThrow());
+            }
+            assertEquals(Map.of(0, "of 0", 2, "of 2"), texts(inquiries.get(0).ask(TIMEOUT)));
+            assertEquals(Map.of(0, "of 2", 1, "of 0"), texts(inquiries.get(1).ask(TIMEOUT)));
             for (Inquiry inquiry : inquiries) {
                 inquiry.close();
             }
