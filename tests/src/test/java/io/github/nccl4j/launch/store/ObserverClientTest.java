@@ -163,7 +163,6 @@ class ObserverClientTest {
         assertEquals(
                 List.of(states),
                 look(parts).get(0).ranks().stream().map(RankStatus::state).toList());
-        assertEquals(1 << 20, look(List.of(job(1 << 20))).get(0).ranks().size());
     }
 
     @Test
