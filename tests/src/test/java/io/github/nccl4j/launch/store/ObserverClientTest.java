@@ -185,7 +185,7 @@ class ObserverClientTest {
 
     /* The connection. */
 
-    private static final Duration SHORT = Duration.ofMillis(200);
+    private static final Duration SHORT = Duration.ofMillis(500);
 
     private static CompletableFuture<ObserverClient> connecting(TestListener store, Secret secret, Duration timeout) {
         return TestSession.start(
@@ -303,7 +303,7 @@ class ObserverClientTest {
     private static void requireLate(TestListener store, Throwable failure) {
         RendezvousTimeoutException late = assertInstanceOf(RendezvousTimeoutException.class, failure);
         assertEquals(
-                endpoint(store) + " did not respond within 0.2 s: the process that keeps it, which is rank 0 under most"
+                endpoint(store) + " did not respond within 0.5 s: the process that keeps it, which is rank 0 under most"
                         + " launchers, is stopped or can't be reached",
                 late.getMessage());
         assertEquals(List.of(), late.missing());
