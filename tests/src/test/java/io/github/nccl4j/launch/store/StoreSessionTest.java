@@ -118,7 +118,7 @@ class StoreSessionTest {
             String message = late(opening).getMessage();
             assertTrue(
                     message.matches(
-                            "rank 1 could not reach rank 0 at .* within 1 s: no response within (1|0\\.\\d+) s" + ""),
+                            "rank 1 could not reach rank 0 at .* within 1 s: no response within (1|0\\.\\d+) s"),
                     message);
             silent.requireEnd();
         }
