@@ -14,6 +14,7 @@ import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.LongSupplier;
 
 /**
  * One daemon thread that serves non-blocking channels and timers. Handlers, timers and tasks run in this thread only;
@@ -66,10 +67,16 @@ final class EventLoop implements Executor {
     private final ByteBuffer input = ByteBuffer.allocateDirect(INPUT_BYTES);
     private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
     private final AtomicBoolean woken = new AtomicBoolean();
-    private final TimerQueue timers = new TimerQueue(System::nanoTime);
+    private final TimerQueue timers;
     private volatile boolean closing;
 
     EventLoop(String name) throws IOException {
+        this(name, System::nanoTime);
+    }
+
+    /** Creates a loop whose timers have a clock that returns nanoseconds, as {@link System#nanoTime()} does. */
+    EventLoop(String name, LongSupplier clock) throws IOException {
+        timers = new TimerQueue(clock);
         selector = Selector.open();
         thread = DaemonThreads.create(name, this::run);
         thread.start();
@@ -118,6 +125,11 @@ final class EventLoop implements Executor {
 
     TimerQueue timers() {
         return timers;
+    }
+
+    /** The current time of the clock of the timers, in nanoseconds. From any thread. */
+    long now() {
+        return timers.now();
     }
 
     private void run() {

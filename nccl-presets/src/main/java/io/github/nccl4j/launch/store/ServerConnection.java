@@ -282,7 +282,7 @@ final class ServerConnection extends Connection implements MemberGroups.Member, 
 
     @Override
     public long silence() {
-        return silent ? silence.nanos() : 0;
+        return silent ? silence.nanos(loop().now()) : 0;
     }
 
     @Override
@@ -335,14 +335,14 @@ final class ServerConnection extends Connection implements MemberGroups.Member, 
             throw new IOException("interval and patience must be from 0 to " + Arguments.MAX_NANOSECONDS + " ns: "
                     + interval + ", " + patience);
         }
-        silence.end(System.nanoTime());
+        silence.end(loop().now());
         if (interval > 0) {
             server.startChecks();
         }
     }
 
     private void markHeard() {
-        silence.end(System.nanoTime());
+        silence.end(loop().now());
         if (silent) {
             silent = false;
             log(Level.INFO, "continues");

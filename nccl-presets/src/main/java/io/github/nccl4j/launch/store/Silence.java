@@ -6,7 +6,7 @@ package io.github.nccl4j.launch.store;
  * sent meanwhile has yet to be read. {@link #check} and {@link #end} are called in the thread of the loop.
  */
 final class Silence {
-    /** The time from which the silence counts, of {@link System#nanoTime()}. */
+    /** The time from which the silence counts, of the clock of the loop. */
     private volatile long since;
 
     /** The other end was heard: the silence begins anew. */
@@ -17,18 +17,18 @@ final class Silence {
     /**
      * Returns the counted silence, in nanoseconds.
      *
-     * @param due the time at which this check was due, of {@link System#nanoTime()}
+     * @param due the time at which this check was due, of the clock of the loop
      * @param now the time
      */
     long check(long due, long now) {
         long start = since;
-        // Differences, because System.nanoTime() may wrap.
+        // Differences, because the time may wrap.
         since = due - start > 0 ? start + Math.max(0, now - due) : now;
         return now - since;
     }
 
-    /** Nanoseconds from the time from which the silence counts. From any thread. */
-    long nanos() {
-        return System.nanoTime() - since;
+    /** Nanoseconds from the time from which the silence counts, to a later time. From any thread. */
+    long nanos(long now) {
+        return now - since;
     }
 }

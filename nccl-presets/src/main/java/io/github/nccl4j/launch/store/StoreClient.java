@@ -144,7 +144,7 @@ final class StoreClient extends Connection {
     @Override
     void handleFrame(ByteBuffer frame) throws IOException {
         if (joined.isDone()) {
-            silence.end(System.nanoTime());
+            silence.end(loop().now());
             Wire.read(frame, this::handleResponse);
         } else if (proven) {
             Wire.read(frame, this::handleJoined);
@@ -183,7 +183,7 @@ final class StoreClient extends Connection {
         // The longest response holds one value of each rank.
         long longest = self.worldSize() * (Integer.BYTES + (long) Arguments.LONGEST_VALUE) + Wire.MAX_JOIN;
         setMaxFrameBytes((int) Math.min(longest, MAX_ARRAY_BYTES));
-        silence.end(System.nanoTime());
+        silence.end(loop().now());
         joined.complete(this);
         return null;
     }
@@ -240,12 +240,12 @@ final class StoreClient extends Connection {
         if (heartbeat.patience() > 0) {
             wait = Math.min(wait, heartbeat.patience() - silentNanos + 1);
         }
-        long due = System.nanoTime() + wait;
+        long due = loop().now() + wait;
         beat = loop().timers().schedule(due, () -> beat(due));
     }
 
     private void beat(long due) {
-        long nanos = silence.check(due, System.nanoTime());
+        long nanos = silence.check(due, loop().now());
         if (heartbeat.patience() > 0 && nanos > heartbeat.patience()) {
             end = End.SILENT;
             close(new IOException("it was silent for " + MessageText.seconds(nanos)));
@@ -262,7 +262,7 @@ final class StoreClient extends Connection {
 
     /** Nanoseconds since the last frame of the store, if the store is silent; otherwise 0. From any thread. */
     long silence() {
-        long nanos = silence.nanos();
+        long nanos = silence.nanos(loop().now());
         return heartbeat.interval() > 0 && nanos > Heartbeat.SILENT_AFTER * heartbeat.interval() ? nanos : 0;
     }
 
@@ -278,7 +278,7 @@ final class StoreClient extends Connection {
         if (isClosed() || hasSentAll()) {
             sent.complete(null);
         } else {
-            loop().timers().schedule(System.nanoTime() + SEND_POLL_NANOS, () -> awaitSent(sent));
+            loop().timers().schedule(loop().now() + SEND_POLL_NANOS, () -> awaitSent(sent));
         }
     }
 

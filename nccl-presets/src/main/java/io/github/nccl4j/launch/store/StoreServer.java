@@ -21,6 +21,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.function.LongSupplier;
 
 /**
  * Server side of the TCP store: in the process of rank 0, for its job only, or in a process of its own, for any job. Accepts
@@ -100,6 +101,11 @@ public final class StoreServer implements EventLoop.Handler {
      * @param secret the shared secret, or null
      */
     static StoreServer start(RankValues self, InetAddress address, int port, Secret secret) {
+        return start(self, address, port, secret, System::nanoTime);
+    }
+
+    /** As {@link #start(RankValues, InetAddress, int, Secret)} with the clock of the time limits. */
+    static StoreServer start(RankValues self, InetAddress address, int port, Secret secret, LongSupplier clock) {
         String who = self == null ? "the store" : "rank 0";
         String endpoint = Endpoint.format(address.getHostAddress(), port);
         try {
@@ -109,7 +115,7 @@ public final class StoreServer implements EventLoop.Handler {
                 listener.bind(
                         new InetSocketAddress(address, port),
                         (self == null ? UNKNOWN_RANKS : self.worldSize()) + EXTRA_HANDSHAKES);
-                EventLoop loop = new EventLoop("nccl4j-store-server");
+                EventLoop loop = new EventLoop("nccl4j-store-server", clock);
                 StoreServer server = new StoreServer(self, secret, loop, listener);
                 loop.execute(server::registerListener);
                 return server;
@@ -159,7 +165,7 @@ public final class StoreServer implements EventLoop.Handler {
         } catch (IOException tooManyFiles) {
             // The selector would report the waiting connections again at once, and the thread would spin.
             key.interestOps(0);
-            loop.timers().schedule(System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(ACCEPT_PAUSE_MILLIS), () -> {
+            loop.timers().schedule(loop.now() + TimeUnit.MILLISECONDS.toNanos(ACCEPT_PAUSE_MILLIS), () -> {
                 if (key.isValid()) {
                     key.interestOps(SelectionKey.OP_ACCEPT);
                 }
@@ -219,7 +225,7 @@ public final class StoreServer implements EventLoop.Handler {
     }
 
     long handshakeDeadline() {
-        return System.nanoTime() + TimeUnit.SECONDS.toNanos(HANDSHAKE_SECONDS);
+        return loop.now() + TimeUnit.SECONDS.toNanos(HANDSHAKE_SECONDS);
     }
 
     /** Finds the job of a rank; returns null if this store is for another one. */
@@ -294,7 +300,7 @@ public final class StoreServer implements EventLoop.Handler {
             jobs.values().remove(job);
             return;
         }
-        loop.timers().schedule(System.nanoTime() + TimeUnit.SECONDS.toNanos(AWAITED_SECONDS), () -> {
+        loop.timers().schedule(loop.now() + TimeUnit.SECONDS.toNanos(AWAITED_SECONDS), () -> {
             if (job.joined().isEmpty()) {
                 jobs.values().remove(job);
             }
@@ -310,12 +316,12 @@ public final class StoreServer implements EventLoop.Handler {
     }
 
     private void scheduleCheck() {
-        long due = System.nanoTime() + CHECK_NANOS;
+        long due = loop.now() + CHECK_NANOS;
         loop.timers().schedule(due, () -> checkSilence(due));
     }
 
     private void checkSilence(long due) {
-        long now = System.nanoTime();
+        long now = loop.now();
         for (StoreJob job : List.copyOf(jobs.values())) {
             for (ServerConnection connection : List.copyOf(job.joined())) {
                 connection.checkSilence(due, now);
@@ -330,7 +336,7 @@ public final class StoreServer implements EventLoop.Handler {
      */
     public void close(Duration timeout) {
         long nanos = Arguments.nanoseconds(timeout);
-        long start = System.nanoTime();
+        long start = loop.now();
         loop.execute(() -> closeWhenDelivered(
                 start + nanos, start + Math.min(nanos, TimeUnit.SECONDS.toNanos(LATE_RANK_SECONDS))));
         try {
@@ -344,7 +350,7 @@ public final class StoreServer implements EventLoop.Handler {
     }
 
     private void closeWhenDelivered(long deadline, long lateRankDeadline) {
-        long now = System.nanoTime();
+        long now = loop.now();
         boolean isUndelivered =
                 jobs.values().stream().anyMatch(job -> job.state().hasUndelivered());
         boolean isUnnotified =
@@ -364,15 +370,19 @@ public final class StoreServer implements EventLoop.Handler {
         }
         List.copyOf(observers)
                 .forEach(connection -> connection.sendCloseNotice(name() + " has closed its store", false));
-        closeWhenSent(System.nanoTime() + TimeUnit.SECONDS.toNanos(CLOSE_NOTICE_SECONDS));
+        closeWhenSent(loop.now() + TimeUnit.SECONDS.toNanos(CLOSE_NOTICE_SECONDS));
     }
 
     private void closeWhenSent(long deadline) {
-        if (jobs.values().stream().flatMap(job -> job.joined().stream()).allMatch(Connection::hasSentAll)
-                || System.nanoTime() - deadline >= 0) {
+        if (hasSentAll() || loop.now() - deadline >= 0) {
             EventLoop.close(key, new IOException("the store is closed"));
             return;
         }
-        loop.timers().schedule(System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(1), () -> closeWhenSent(deadline));
+        loop.timers().schedule(loop.now() + TimeUnit.MILLISECONDS.toNanos(1), () -> closeWhenSent(deadline));
+    }
+
+    /** True if the kernel has all output to the ranks. */
+    boolean hasSentAll() {
+        return jobs.values().stream().flatMap(job -> job.joined().stream()).allMatch(Connection::hasSentAll);
     }
 }

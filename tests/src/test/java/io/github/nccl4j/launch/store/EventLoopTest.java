@@ -10,6 +10,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.SocketOption;
 import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
 import java.nio.channels.SelectionKey;
@@ -19,6 +20,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -152,6 +155,7 @@ class EventLoopTest {
     private static class Recorder extends Connection {
         private final List<String> frames = Collections.synchronizedList(new ArrayList<>());
         private final CompletableFuture<IOException> end = new CompletableFuture<>();
+        private volatile Runnable atEnd = () -> {};
 
         Recorder(EventLoop loop, SocketChannel channel) {
             super(loop, channel, MAX_FRAME);
@@ -174,6 +178,7 @@ class EventLoopTest {
 
         @Override
         void handleEnd(IOException why) {
+            atEnd.run();
             assertTrue(end.complete(why), "ended twice");
         }
     }
@@ -305,7 +310,7 @@ class EventLoopTest {
     void endOfTheLoopEndsConnections() throws Exception {
         Recorder connection = connect();
         CompletableFuture<Boolean> late = new CompletableFuture<>();
-        connection.end.whenComplete((why, none) -> loop.execute(() -> late.complete(true)));
+        connection.atEnd = () -> loop.execute(() -> late.complete(true));
         loop.close();
         assertEquals("the store's thread has ended", get(connection.end).getMessage());
         // A caller may wait for a task that the end itself has caused.
@@ -352,6 +357,23 @@ class EventLoopTest {
         assertEquals(
                 "this connection must not connect: it was accepted",
                 assertThrows(IOException.class, connection::handleConnect).getMessage());
+    }
+
+    /** Probes detect within half a minute that the host of the peer is gone. The names are those of the module jdk.net. */
+    @Test
+    void connectionIsProbed() throws Exception {
+        SocketChannel channel = connect().channel();
+        assertTrue(channel.getOption(StandardSocketOptions.SO_KEEPALIVE));
+        Map<String, Object> probes = new TreeMap<>();
+        for (SocketOption<?> option : channel.supportedOptions()) {
+            if (option.name().startsWith("TCP_KEEP")) {
+                probes.put(option.name(), channel.getOption(option));
+            }
+        }
+        assertTrue(
+                probes.isEmpty()
+                        || probes.equals(Map.of("TCP_KEEPIDLE", 10, "TCP_KEEPINTERVAL", 5, "TCP_KEEPCOUNT", 4)),
+                probes::toString);
     }
 
     private byte[] read(int length) throws IOException {
