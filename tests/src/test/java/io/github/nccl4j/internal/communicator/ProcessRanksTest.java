@@ -15,6 +15,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
@@ -248,6 +249,41 @@ class ProcessRanksTest {
         processRanks.leave(orphan, true, () -> freeing.add(Thread.currentThread()));
         // After a wait that timed out, another thread would free the last one.
         assertEquals(List.of(Thread.currentThread(), Thread.currentThread()), freeing);
+    }
+
+    /** A rank that its thread does not close delays one of the others, not each of them. */
+    @Test
+    void afterAWaitThatTimedOutNoRankWaitsForOthers() throws Exception {
+        CommunicatorKey key = key();
+        AtomicInteger asked = new AtomicInteger();
+        Thread living = Thread.currentThread();
+        ProcessRanks.Member kept = new ProcessRanks.Member() {
+            @Override
+            public Duration deadline() {
+                return LIMIT;
+            }
+
+            @Override
+            public Thread user() {
+                asked.incrementAndGet();
+                return living;
+            }
+        };
+        Rank first = memberOfAnEndedThread();
+        Rank second = memberOfAnEndedThread();
+        ProcessRanks ranks = ProcessRanks.join(key, first);
+        ProcessRanks.join(key, second);
+        ProcessRanks.join(key, kept);
+        Threads.together(
+                List.of(() -> {
+                    ranks.leave(first, true, () -> events.add("first is free"));
+                    assertTrue(asked.getAndSet(0) > 0, "the first rank waited for the one that is kept");
+                    ranks.leave(second, true, () -> events.add("second is free"));
+                    return true;
+                }),
+                LIMIT);
+        assertEquals(0, asked.get(), "the second rank looked for ranks that may come");
+        assertEquals(List.of("first is free", "second is free"), events);
     }
 
     @Test
