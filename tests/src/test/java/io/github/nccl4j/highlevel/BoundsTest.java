@@ -57,6 +57,11 @@ class BoundsTest {
         }
     }
 
+    @Test
+    void aRangeExcludesItsEnd() {
+        assertEquals("[0x1000, 0x1040)", Bounds.range(0x1000, 0x40));
+    }
+
     @ParameterizedTest
     @CsvSource({
         "-1,1,0,0,peer must be >= 0: -1",

@@ -16,6 +16,7 @@ import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.Optional;
+import java.util.function.LongUnaryOperator;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -33,6 +34,10 @@ class LibraryTextsTest {
     private static final int SECTIONS_AT = 0x28;
     private static final int SECTION_COUNT = 0x3c;
     private static final int NAMES_INDEX = 0x3e;
+
+    /* Of the header of a section. */
+    private static final int SECTION_OFFSET = 0x18;
+    private static final int SECTION_SIZE = 0x20;
 
     @TempDir
     static Path folder;
@@ -132,5 +137,50 @@ class LibraryTextsTest {
         ByteBuffer names = copy();
         names.putLong(table + 64 * names.getShort(NAMES_INDEX) + 0x20, Long.MAX_VALUE);
         assertEquals(Optional.empty(), texts(names.array()));
+    }
+
+    /** The library with other values in the headers of all sections but that of the names. */
+    private static byte[] sections(int field, LongUnaryOperator valueOfSize) {
+        ByteBuffer changed = copy();
+        int table = (int) changed.getLong(SECTIONS_AT);
+        for (int i = 0; i < changed.getShort(SECTION_COUNT); i++) {
+            int header = table + 64 * i;
+            if (i != changed.getShort(NAMES_INDEX)) {
+                changed.putLong(header + field, valueOfSize.applyAsLong(changed.getLong(header + SECTION_SIZE)));
+            }
+        }
+        return changed.array();
+    }
+
+    @Test
+    void aSectionMayReachFromTheBeginningOrToTheEndOfTheFile() throws IOException {
+        assertEquals(
+                "\177ELF",
+                texts(sections(SECTION_OFFSET, size -> 0)).orElseThrow().at(0, 4));
+        LibraryTexts last =
+                texts(sections(SECTION_OFFSET, size -> library.length - size)).orElseThrow();
+        assertEquals((char) (library[library.length - 1] & 0xff), lastCharacter(last));
+        assertFalse(texts(sections(SECTION_SIZE, size -> 0)).orElseThrow().contain("NCCL"));
+    }
+
+    private static char lastCharacter(LibraryTexts texts) {
+        String all = texts.at(0, Integer.MAX_VALUE);
+        return all.charAt(all.length() - 1);
+    }
+
+    @Test
+    void aFileWithoutReadOnlyDataHasNoTexts() throws IOException {
+        String bytes = new String(library, StandardCharsets.ISO_8859_1);
+        byte[] renamed = bytes.replace("\0.rodata\0", "\0.rxdata\0").getBytes(StandardCharsets.ISO_8859_1);
+        assertEquals(Optional.empty(), texts(renamed));
+    }
+
+    @Test
+    void aNameBehindTheTableOfNamesIsNone() throws IOException {
+        ByteBuffer changed = copy();
+        int table = (int) changed.getLong(SECTIONS_AT);
+        long namesSize = changed.getLong(table + 64 * changed.getShort(NAMES_INDEX) + SECTION_SIZE);
+        changed.putInt(table, (int) namesSize);
+        assertTrue(texts(changed.array()).orElseThrow().contain("NCCL version"));
     }
 }

@@ -195,7 +195,7 @@ public final class ProcessRanks {
         long deadline = System.nanoTime() + EXIT_PATIENCE.toNanos();
         try {
             for (Thread thread : all) {
-                thread.join(Math.max(1, (deadline - System.nanoTime()) / 1_000_000));
+                TimeUnit.NANOSECONDS.timedJoin(thread, deadline - System.nanoTime());
             }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();

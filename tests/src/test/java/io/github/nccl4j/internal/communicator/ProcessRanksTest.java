@@ -266,6 +266,32 @@ class ProcessRanksTest {
         assertEquals(List.of(Thread.currentThread(), Thread.currentThread()), freeing);
     }
 
+    /** A rank that its thread does not close delays one of the others, not each of them. */
+    @Test
+    void afterAWaitThatTimedOutNoRankWaitsForOthers() throws Exception {
+        CommunicatorKey key = key();
+        Rank first = memberOfAnEndedThread();
+        Rank second = memberOfAnEndedThread();
+        ProcessRanks ranks = ProcessRanks.join(key, first);
+        ProcessRanks.join(key, second);
+        ProcessRanks.join(key, member());
+        assertTrue(waits(() -> ranks.leave(first, true, () -> {})), "the first rank did not wait");
+        assertFalse(waits(() -> ranks.leave(second, true, () -> {})), "the second rank waited, too");
+    }
+
+    /** Runs an action in a thread; returns true if the thread waited for a limited time. */
+    private static boolean waits(Runnable action) throws InterruptedException {
+        Thread thread = new Thread(action);
+        thread.start();
+        boolean waited = false;
+        while (thread.isAlive()) {
+            waited |= thread.getState() == Thread.State.TIMED_WAITING;
+            Thread.onSpinWait();
+        }
+        thread.join();
+        return waited;
+    }
+
     @Test
     void doesNotWaitForRankThatHasLeft() throws Exception {
         CommunicatorKey key = key();

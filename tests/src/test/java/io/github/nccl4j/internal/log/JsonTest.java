@@ -31,6 +31,15 @@ class JsonTest {
     }
 
     @Test
+    void anObjectInAFieldHasItsOwnFields() {
+        Json json = new Json();
+        json.begin();
+        json.field("a", 1).object("b").field("c", 2).field("d", 3).end().field("e", 4);
+        json.end();
+        assertEquals("{\"a\": 1, \"b\": {\"c\": 2, \"d\": 3}, \"e\": 4}", json.toString());
+    }
+
+    @Test
     void escapesCharactersThatEndAString() {
         Json json = new Json();
         json.begin();

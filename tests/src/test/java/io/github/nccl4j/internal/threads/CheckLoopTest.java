@@ -87,6 +87,20 @@ class CheckLoopTest {
     }
 
     @Test
+    void wakingEndsAPause() throws InterruptedException {
+        pause = TimeUnit.HOURS.toNanos(1);
+        loop.add("stays");
+        assertEquals(List.of("stays"), checks.take());
+        Thread thread = threads.take();
+        while (thread.getState() != Thread.State.TIMED_WAITING) {
+            Thread.onSpinWait();
+        }
+        assertEquals(List.of(), List.copyOf(checks), "the thread did not pause");
+        loop.wake();
+        assertEquals(List.of("stays"), checks.take());
+    }
+
+    @Test
     void threadsOfAFactoryAreDaemons() {
         Thread thread = DaemonThreads.factory("of a pool").newThread(() -> {});
         assertTrue(thread.isDaemon());

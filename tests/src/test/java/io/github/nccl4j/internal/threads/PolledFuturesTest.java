@@ -45,7 +45,9 @@ class PolledFuturesTest {
     @Test
     void anExceptionOfTheConditionCompletesTheFuture() {
         RuntimeException planted = new IllegalStateException("planted");
+        AtomicInteger asked = new AtomicInteger();
         CompletableFuture<Void> atOnce = futures.when(() -> {
+            asked.incrementAndGet();
             throw planted;
         });
         assertTrue(atOnce.isCompletedExceptionally());
@@ -57,6 +59,7 @@ class PolledFuturesTest {
             return false;
         });
         assertSame(planted, assertThrows(ExecutionException.class, later::get).getCause());
+        assertEquals(1, asked.get(), "polled after its failure");
     }
 
     @Test
