@@ -12,7 +12,7 @@ pid_t currentProcess();
 int usableProcessors();
 
 /**
- * How long a rank polls before it sleeps. About the cost of a sleep at first, so that an idle rank uses no processor. Ranks
+ * The time that a rank polls before it sleeps. About the cost of a sleep at first, so that an idle rank uses no processor. Ranks
  * that wake each other do so one after the other, which takes longer than that with many of them, and then all sleep
  * again in the next operation: a rank that was woken soon therefore polls longer the next time.
  */
