@@ -131,12 +131,16 @@ final class ReturningRanks implements AutoCloseable {
             int step = 0;
             while (step < steps) {
                 try {
-                    if (!before.run(recovery, store, step)) {
+                    boolean stays = before.run(recovery, store, step);
+                    if (stays && recovery.admit(PATIENCE)) {
+                        int agreed = (int) recovery.broadcastState(step, stream, state);
+                        // The others may have done a step that a loss ended here.
+                        stays = agreed == step || before.run(recovery, store, agreed);
+                        step = agreed;
+                    }
+                    if (!stays) {
                         recovery.communicator().abort();
                         return null;
-                    }
-                    if (recovery.admit(PATIENCE)) {
-                        step = (int) recovery.broadcastState(step, stream, state);
                     }
                     step(recovery.communicator(), step, state, sum, stream);
                     sizes.merge(step, recovery.communicator().size(), Math::max);
