@@ -8,11 +8,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.library.Engine;
-import java.util.ArrayList;
+import io.github.nccl4j.tests.TestLog;
 import java.util.List;
-import java.util.logging.Handler;
-import java.util.logging.LogRecord;
-import java.util.logging.Logger;
 import org.junit.jupiter.api.Test;
 
 /** What is refused in symmetric windows and what is told of registered memory, by release. */
@@ -126,29 +123,12 @@ class RegistrationFaultsTest {
 
     @Test
     void warnsOnceInAProcess() {
-        List<String> logged = new ArrayList<>();
-        Handler handler = new Handler() {
-            @Override
-            public void publish(LogRecord record) {
-                logged.add(record.getLevel() + " " + record.getMessage());
-            }
-
-            @Override
-            public void flush() {}
-
-            @Override
-            public void close() {}
-        };
-        Logger logger = Logger.getLogger("io.github.nccl4j");
-        logger.addHandler(handler);
-        try {
+        try (TestLog log = new TestLog()) {
             RegistrationFaults.warnOnce(NcclLibrary.get());
-            assertEquals(List.of(), logged);
+            assertEquals(List.of(), log.lines());
             RegistrationFaults.warnOnce("first");
             RegistrationFaults.warnOnce("second");
-        } finally {
-            logger.removeHandler(handler);
+            assertEquals(List.of("WARNING: first"), log.lines());
         }
-        assertEquals(List.of("WARNING first"), logged);
     }
 }

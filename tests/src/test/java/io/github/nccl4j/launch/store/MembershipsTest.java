@@ -12,6 +12,7 @@ import io.github.nccl4j.launch.wire.Notice;
 import io.github.nccl4j.launch.wire.Notice.Kind;
 import io.github.nccl4j.launch.wire.Wire;
 import io.github.nccl4j.launch.wire.Wire.Operation;
+import io.github.nccl4j.tests.TestLog;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;

@@ -8,6 +8,7 @@ import io.github.nccl4j.launch.store.TestStore.Client;
 import io.github.nccl4j.launch.wire.Arguments;
 import io.github.nccl4j.launch.wire.Wire;
 import io.github.nccl4j.launch.wire.Wire.Operation;
+import io.github.nccl4j.tests.TestLog;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import io.github.nccl4j.launch.store.TestStore.Client;
 import io.github.nccl4j.launch.wire.Wire;
 import io.github.nccl4j.launch.wire.Wire.Operation;
+import io.github.nccl4j.tests.TestLog;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.List;
@@ -41,17 +42,6 @@ class ServerSilenceTest {
 
     private static void beat(Client client) throws IOException {
         assertEquals(Wire.OK, client.ask(Operation.HEARTBEAT, new Wire.Frame()).get());
-    }
-
-    /** A notice of the store that this rank's connection ends. */
-    private static String closeNotice(Client client, byte status) throws IOException {
-        ByteBuffer notice = client.receive();
-        assertEquals(Wire.CLOSE_NOTICE, notice.getInt());
-        assertEquals(status, notice.get());
-        String reason = Wire.text(notice);
-        assertEquals(0, notice.remaining());
-        client.requireEnd();
-        return reason;
     }
 
     /* Heartbeats. */
@@ -110,7 +100,7 @@ class ServerSilenceTest {
         beat(member);
         store.pass(SECOND / 4);
         assertEquals("rank 1 " + PROCESS + " is lost: it was silent for 5.25 s", TestStore.notice(member.receive()));
-        assertEquals("rank 1 was declared lost: it was silent for 5.25 s", closeNotice(silent, Wire.DECLARED_LOST));
+        assertEquals("rank 1 was declared lost: it was silent for 5.25 s", silent.closeNotice(Wire.DECLARED_LOST));
         ByteBuffer gone = member.ask(Operation.GONE, new Wire.Frame());
         assertEquals(Wire.OK, gone.get());
         assertEquals(List.of(1), Wire.numbers(gone));

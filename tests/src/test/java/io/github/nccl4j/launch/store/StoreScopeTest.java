@@ -226,6 +226,13 @@ class StoreScopeTest {
         return sessions;
     }
 
+    /** Rank 0 last, which has the store. */
+    private static void close(List<StoreSession> sessions) {
+        for (int rank = sessions.size() - 1; rank >= 0; rank--) {
+            sessions.get(rank).close();
+        }
+    }
+
     private static Map<Integer, String> texts(Map<Integer, byte[]> answers) {
         Map<Integer, String> texts = new TreeMap<>();
         answers.forEach((rank, answer) -> texts.put(rank, new String(answer, StandardCharsets.UTF_8)));
@@ -255,9 +262,7 @@ class StoreScopeTest {
                 inquiry.close();
             }
         } finally {
-            for (int rank = 2; rank >= 0; rank--) {
-                sessions.get(rank).close();
-            }
+            close(sessions);
         }
     }
 
@@ -281,9 +286,7 @@ class StoreScopeTest {
                 inquiry.close();
             }
         } finally {
-            for (int rank = 2; rank >= 0; rank--) {
-                sessions.get(rank).close();
-            }
+            close(sessions);
         }
     }
 

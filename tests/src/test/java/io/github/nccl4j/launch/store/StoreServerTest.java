@@ -13,6 +13,7 @@ import io.github.nccl4j.launch.store.TestStore.Client;
 import io.github.nccl4j.launch.wire.Wire;
 import io.github.nccl4j.launch.wire.Wire.Operation;
 import io.github.nccl4j.tests.Ports;
+import io.github.nccl4j.tests.TestLog;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -48,16 +49,6 @@ class StoreServerTest {
     private void restart(TestStore other) throws IOException {
         store.close();
         store = other;
-    }
-
-    private static String closeNotice(Client client, byte status) throws IOException {
-        ByteBuffer notice = client.receive();
-        assertEquals(Wire.CLOSE_NOTICE, notice.getInt());
-        assertEquals(status, notice.get());
-        String reason = Wire.text(notice);
-        assertEquals(0, notice.remaining());
-        client.requireEnd();
-        return reason;
     }
 
     private static byte status(Client client, Operation operation, Wire.Frame arguments) throws IOException {
@@ -104,7 +95,7 @@ class StoreServerTest {
         InetSocketAddress address = store.server().address();
         store.server().close(Duration.ZERO);
         for (Client client : List.of(rank, other, observer)) {
-            assertEquals("rank 0 has closed its store", closeNotice(client, Wire.FAILED));
+            assertEquals("rank 0 has closed its store", client.closeNotice(Wire.FAILED));
         }
         assertEquals(
                 "the store is closed",
@@ -156,7 +147,7 @@ class StoreServerTest {
                 status(keeper, Operation.ENTER, new Wire.Frame().text("group").number32(0)));
         assertEquals(Wire.OK, status(keeper, Operation.LEAVE, new Wire.Frame()));
         store.server().close(Duration.ZERO);
-        assertEquals("rank 0 has closed its store", closeNotice(other, Wire.FAILED));
+        assertEquals("rank 0 has closed its store", other.closeNotice(Wire.FAILED));
     }
 
     @Test
@@ -165,8 +156,8 @@ class StoreServerTest {
         Client rank = store.join(0, 2);
         Client observer = store.observe();
         store.server().close(Duration.ZERO);
-        assertEquals("the store has been closed", closeNotice(rank, Wire.FAILED));
-        assertEquals("the store has closed its store", closeNotice(observer, Wire.FAILED));
+        assertEquals("the store has been closed", rank.closeNotice(Wire.FAILED));
+        assertEquals("the store has closed its store", observer.closeNotice(Wire.FAILED));
     }
 
     @Test
@@ -182,7 +173,7 @@ class StoreServerTest {
         assertEquals("value", StandardCharsets.UTF_8.decode(value).toString());
         store.advanceToEnd(MILLI);
         await(closing);
-        assertEquals("rank 0 has closed its store", closeNotice(other, Wire.FAILED));
+        assertEquals("rank 0 has closed its store", other.closeNotice(Wire.FAILED));
     }
 
     @Test
@@ -195,7 +186,7 @@ class StoreServerTest {
         assertEquals(Wire.OK, status(other, Operation.HEARTBEAT, new Wire.Frame()));
         store.advanceToEnd(MILLI);
         await(closing);
-        assertEquals("rank 0 has closed its store", closeNotice(other, Wire.FAILED));
+        assertEquals("rank 0 has closed its store", other.closeNotice(Wire.FAILED));
     }
 
     /** A rank that joins after an abort gets its reason, for two seconds. */
@@ -214,7 +205,7 @@ class StoreServerTest {
             await(closing);
             assertEquals(
                     "rank 0 has closed its store; earlier: rank 0 has aborted: no memory",
-                    closeNotice(first, Wire.FAILED));
+                    first.closeNotice(Wire.FAILED));
         }
         restart(TestStore.ofJob(2, null));
         Client first = store.join(0, 2);

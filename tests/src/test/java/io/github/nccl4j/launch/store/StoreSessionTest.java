@@ -17,6 +17,7 @@ import io.github.nccl4j.launch.wire.BroadcastMessage;
 import io.github.nccl4j.launch.wire.Wire;
 import io.github.nccl4j.launch.wire.Wire.Operation;
 import io.github.nccl4j.tests.Ports;
+import io.github.nccl4j.tests.TestLog;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;

@@ -148,6 +148,17 @@ final class TestStore implements AutoCloseable {
             super(open());
         }
 
+        /** Reads a notice of the store that this rank's connection ends, and its end; returns the reason. */
+        String closeNotice(byte status) throws IOException {
+            ByteBuffer notice = receive();
+            assertEquals(Wire.CLOSE_NOTICE, notice.getInt());
+            assertEquals(status, notice.get());
+            String reason = Wire.text(notice);
+            assertEquals(0, notice.remaining());
+            requireEnd();
+            return reason;
+        }
+
         /** Reads the greeting, and proves the secret of the store. */
         private void greet() throws IOException {
             ClientHandshake handshake = new ClientHandshake(secret, "the store", "this test");

@@ -17,15 +17,12 @@ import io.github.nccl4j.highlevel.Group;
 import io.github.nccl4j.highlevel.NcclRemoteException;
 import io.github.nccl4j.highlevel.PreMulSum;
 import io.github.nccl4j.highlevel.ReduceOp;
+import io.github.nccl4j.tests.TestLog;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.OptionalInt;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
-import java.util.logging.Handler;
-import java.util.logging.LogRecord;
-import java.util.logging.Logger;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -261,32 +258,12 @@ class FlightRecorderTest {
     @Test
     void reportsFileThatCannotBeWritten() throws Exception {
         System.setProperty(DUMP, Files.createFile(folder.resolve("file")) + "/in-a-file");
-        List<String> logged = new CopyOnWriteArrayList<>();
-        Handler handler = new Handler() {
-            @Override
-            public void publish(LogRecord record) {
-                logged.add(record.getLevel() + " " + record.getMessage());
-            }
-
-            @Override
-            public void flush() {}
-
-            @Override
-            public void close() {}
-        };
-        Logger logger = Logger.getLogger("io.github.nccl4j");
-        logger.addHandler(handler);
-        try {
+        try (TestLog log = new TestLog()) {
             String message = failureOfRank0();
             assertTrue(message.contains("could not be written"), message);
-        } finally {
-            logger.removeHandler(handler);
+            String warning = "WARNING: the flight recorder could not write " + folder.resolve("file");
+            assertTrue(log.lines().stream().anyMatch(line -> line.startsWith(warning)), () -> "" + log.lines());
         }
-        assertTrue(
-                logged.stream()
-                        .anyMatch(each -> each.startsWith(
-                                "WARNING the flight recorder could not write " + folder.resolve("file"))),
-                logged::toString);
     }
 
     @Test

@@ -1,4 +1,4 @@
-package io.github.nccl4j.launch.store;
+package io.github.nccl4j.tests;
 
 import java.util.ArrayList;
 import java.util.Collections;
@@ -8,7 +8,7 @@ import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 
 /** Records what is logged while it is open. */
-final class TestLog implements AutoCloseable {
+public final class TestLog implements AutoCloseable {
     private final Logger logger = Logger.getLogger("io.github.nccl4j");
     private final List<String> lines = Collections.synchronizedList(new ArrayList<>());
     private final Handler handler = new Handler() {
@@ -24,13 +24,13 @@ final class TestLog implements AutoCloseable {
         public void close() {}
     };
 
-    TestLog() {
+    public TestLog() {
         logger.addHandler(handler);
         logger.setUseParentHandlers(false);
     }
 
     /** Each line with its level, such as "WARNING: text". */
-    List<String> lines() {
+    public List<String> lines() {
         synchronized (lines) {
             return List.copyOf(lines);
         }
