@@ -3,6 +3,7 @@ package io.github.nccl4j.tests;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.net.Socket;
 import java.util.concurrent.ThreadLocalRandom;
 
 /** Ports for programs that are told where to listen. */
@@ -23,6 +24,15 @@ public final class Ports {
             } catch (IOException taken) {
                 continue;
             }
+        }
+    }
+
+    /** This system's words for a connection to a port of this machine that is refused: they depend on the locale. */
+    public static String refusal(int port) {
+        try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), port)) {
+            throw new AssertionError("somebody listens: " + socket);
+        } catch (IOException refused) {
+            return refused.getMessage();
         }
     }
 }

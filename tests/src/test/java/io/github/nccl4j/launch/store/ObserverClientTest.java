@@ -291,7 +291,7 @@ class ObserverClientTest {
     void placeWithoutAStoreIsNamed() {
         int port = Ports.free();
         assertEquals(
-                "no store responds at 127.0.0.1:" + port + ": Connection refused",
+                "no store responds at 127.0.0.1:" + port + ": " + Ports.refusal(port),
                 assertThrows(RendezvousException.class, () -> ObserverClient.connect("127.0.0.1", port, null, LONG))
                         .getMessage());
         assertEquals(

@@ -98,7 +98,7 @@ class StoreSessionTest {
         RendezvousTimeoutException late = late(open(rank(1, 2, "127.0.0.1", port), SHORT, true));
         assertTrue(System.nanoTime() - start >= SHORT.toNanos() - 1_000_000);
         assertEquals(
-                "rank 1 could not reach rank 0 at 127.0.0.1:" + port + " within 0.3 s: Connection refused",
+                "rank 1 could not reach rank 0 at 127.0.0.1:" + port + " within 0.3 s: " + Ports.refusal(port),
                 late.getMessage());
         assertEquals(List.of(0), late.missing());
         late = late(open(rank(1, 2, "no such host", port), SHORT, false));
