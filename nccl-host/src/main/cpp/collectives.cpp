@@ -25,29 +25,6 @@ constexpr size_t kWindow = 256 << 10;
 // Maximum size of the elements that are folded before they are sent on.
 constexpr size_t kFold = 32 << 10;
 
-/** An element for each rank; those of few ranks need no allocation. */
-template <class T>
-class ByRank {
- public:
-  explicit ByRank(size_t ranks)
-      : many_(ranks > kFew ? new T[ranks]() : nullptr), data_(many_ ? many_.get() : few_), size_(ranks) {}
-  T* begin() { return data_; }
-  T* end() { return data_ + size_; }
-  const T* begin() const { return data_; }
-  const T* end() const { return data_ + size_; }
-  T* data() { return data_; }
-  size_t size() const { return size_; }
-  T& operator[](size_t rank) { return data_[rank]; }
-  const T& operator[](size_t rank) const { return data_[rank]; }
-
- private:
-  static constexpr size_t kFew = 4;
-  T few_[kFew] = {};
-  const std::unique_ptr<T[]> many_;
-  T* const data_;
-  const size_t size_;
-};
-
 class Collective final : public Task {
  public:
   Collective(Comm& comm, Operation&& operation)
@@ -505,13 +482,9 @@ std::unique_ptr<Task> makeCollective(Comm& comm, Operation&& operation) {
   return std::make_unique<Collective>(comm, std::move(operation));
 }
 
-void runCollective(const CommRef& comm, Operation&& operation) {
-  Collective collective(*comm, std::move(operation));
-  Work work;
-  work.comm = comm;
-  work.epoch = comm->epoch;
-  work.borrowed = &collective;
-  runWork(work);
+void runCollective(Comm& comm, Operation&& operation) {
+  Collective collective(comm, std::move(operation));
+  runTask(comm, collective);
 }
 
 }  // namespace host

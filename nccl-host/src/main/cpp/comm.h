@@ -143,11 +143,10 @@ class Comm {
   std::atomic<uint64_t> epoch{0};
   /** False if operations that are still enqueued will fail before they begin. */
   bool operationsRun() const { return lifecycle.error() == ncclSuccess && !lifecycle.is(State::Revoked); }
-  /** The last enqueued item; guarded by the lock of stream.cpp. */
-  ItemRef lastItem;
+  Order order;
   /** Number of following operations in created streams that the stream's thread runs from the start; see launch.cpp. */
   std::atomic<int> leftToThread{0};
-  /** Number of threads inside a call on this communicator. */
+  /** Number of threads inside a call on this communicator, without direct calls that have no item; see hasCallers. */
   std::atomic<int> callers{0};
   /** Number of unfinished calls on a non-blocking communicator. */
   std::atomic<int> pendingCalls{0};

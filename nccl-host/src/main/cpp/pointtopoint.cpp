@@ -18,14 +18,20 @@ namespace {
 /** Limit for the bytes of an eager Send. Equal at all ranks. */
 constexpr size_t kEager = 4 << 10;
 
-class PointToPoint : public Task {
+class PointToPoint final : public Task {
  public:
-  PointToPoint(Comm& comm, std::vector<Operation> operations)
-      : Task(comm), operations_(std::move(operations)), lanes_(comm.peers.size()) {}
+  PointToPoint(Comm& comm, Operation* operations, size_t count)
+      : Task(comm), operations_(operations), count_(count), lanes_(comm.peers.size()) {}
+  PointToPoint(Comm& comm, std::vector<Operation>&& operations)
+      : Task(comm),
+        owned_(std::move(operations)),
+        operations_(owned_.data()),
+        count_(owned_.size()),
+        lanes_(comm.peers.size()) {}
 
   void start() override {
     // Backwards, so that each call is put before the later ones.
-    for (size_t i = operations_.size(); i-- > 0;) {
+    for (size_t i = count_; i-- > 0;) {
       Operation& operation = operations_[i];
       Lane& lane = lanes_[static_cast<size_t>(operation.root)];
       Operation*& first = operation.call == Call::Send ? lane.send : lane.recv;
@@ -109,7 +115,7 @@ class PointToPoint : public Task {
 
   std::string name() const override {
     bool sends = false, recvs = false;
-    for (const Operation& operation : operations_) (operation.call == Call::Send ? sends : recvs) = true;
+    for (size_t i = 0; i < count_; i++) (operations_[i].call == Call::Send ? sends : recvs) = true;
     return sends && recvs ? "Send/Recv" : sends ? "Send" : "Recv";
   }
 
@@ -117,7 +123,7 @@ class PointToPoint : public Task {
     for (const Lane& lane : lanes_) {
       if (isOpen(lane)) return describe(first(lane).frame());
     }
-    return describe(operations_.front().frame());
+    return describe(operations_->frame());
   }
 
  private:
@@ -219,14 +225,21 @@ class PointToPoint : public Task {
     lane.send = lane.recv = nullptr;
   }
 
-  std::vector<Operation> operations_;
-  std::vector<Lane> lanes_;
+  std::vector<Operation> owned_;
+  Operation* const operations_;
+  const size_t count_;
+  ByRank<Lane> lanes_;
 };
 
 }  // namespace
 
 std::unique_ptr<Task> makePointToPoint(Comm& comm, std::vector<Operation> operations) {
   return std::make_unique<PointToPoint>(comm, std::move(operations));
+}
+
+void runPointToPoint(Comm& comm, Operation* operations, size_t count) {
+  PointToPoint messages(comm, operations, count);
+  runTask(comm, messages);
 }
 
 }  // namespace host

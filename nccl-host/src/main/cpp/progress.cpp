@@ -547,4 +547,12 @@ void runWork(Work& work) {
   Loop(&runner, 1).run();
 }
 
+void runTask(Comm& comm, Task& task) {
+  Work work;
+  work.comm = &comm;
+  work.epoch = comm.epoch;
+  work.borrowed = &task;
+  runWork(work);
+}
+
 }  // namespace host

@@ -102,7 +102,7 @@ TEST_F(GroupTest, MemoryIsFreedAfterACallThatUsesIt) {
   int* memory = static_cast<int*>(calloc(2, sizeof(int)));
   int in = 6, out = 0;
   std::thread receiver([&] { EXPECT_EQ(ncclSuccess, ncclRecv(memory, 1, ncclInt32, 0, comms[1], nullptr)); });
-  while (findComm(comms[1])->callers == 0) std::this_thread::yield();
+  while (!hasCallers(*findComm(comms[1]))) std::this_thread::yield();
   EXPECT_EQ(ncclSuccess, nccl4jHostFree(memory));
   EXPECT_TRUE(hasOperations(*findComm(comms[1])));
   EXPECT_EQ(ncclSuccess, ncclSend(&in, 1, ncclInt32, 1, comms[0], nullptr));
@@ -148,7 +148,7 @@ void splitTwice(ncclComm_t* comms, int ranks) {
 
 TEST_F(GroupTest, TwoSplitsOfOneParentRunInTheOrderOfTheCalls) {
   splitTwice(comms, kRanks);
-  for (ncclComm_t comm : comms) EXPECT_EQ(0, findComm(comm)->callers);
+  for (ncclComm_t comm : comms) EXPECT_FALSE(hasCallers(*findComm(comm)));
 }
 
 TEST_F(GroupTest, TwoSplitsOfARevokedParentRunInTheOrderOfTheCalls) {
@@ -169,7 +169,7 @@ TEST_F(GroupTest, AFailureDiscardsAllCommunicatorsOfTheGroup) {
   EXPECT_EQ(ncclRemoteError, ncclGroupEnd());
   other.join();
   for (ncclComm_t child : children) EXPECT_EQ(nullptr, child);
-  EXPECT_EQ(0, findComm(comms[0])->callers);
+  EXPECT_FALSE(hasCallers(*findComm(comms[0])));
 }
 
 TEST_F(GroupTest, MessagesToOneselfMustBePairs) {
