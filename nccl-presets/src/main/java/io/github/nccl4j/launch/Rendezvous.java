@@ -75,7 +75,7 @@ public interface Rendezvous extends AutoCloseable {
      * @throws IllegalArgumentException if the value is too long, the key can't be used, the timeout is negative, or the root is
      *     out of range
      * @throws RendezvousTimeoutException if the root does not make the call in time
-     * @throws RendezvousException if the root failed, is lost or has aborted, or this thread is interrupted
+     * @throws RendezvousException if the root failed, a rank is lost or has aborted, or this thread is interrupted
      */
     default byte[] broadcast(String key, int root, Supplier<byte[]> value, Duration timeout) {
         BroadcastMessage.requireRoot(root, size());

@@ -47,10 +47,10 @@ import java.util.function.Supplier;
  * {@link #await}, {@link #add}, {@link #delete}. A key keeps its value until it is deleted or the store ends. Keys and
  * values of a store share 64 MiB.
  *
- * <p><b>Lost ranks.</b> When the process of a rank ends, its connection ends. Collective calls that need the rank then
- * fail at once with a {@link RendezvousException} that names it, {@link #gone} includes it, and the other members of
- * its groups are told: {@link #membership}. When the process that keeps the store ends, all calls of all ranks fail; if
- * rank 0 keeps the store, rank 0 is lost.
+ * <p><b>Lost ranks.</b> When the process of a rank ends, its connection ends. Collective calls in which other ranks wait then
+ * fail at once with a {@link RendezvousException} that names it, also if the lost rank has made its call; {@link #gone}
+ * includes it, and the other members of its groups are told: {@link #membership}. When the process that keeps the store
+ * ends, all calls of all ranks fail; if rank 0 keeps the store, rank 0 is lost.
  *
  * <p><b>Heartbeats.</b> Every rank sends a heartbeat each second, in the thread of its connections, and the store
  * responds. A rank or a store that sends nothing for three heartbeats is silent: it may be stopped, or its host or the

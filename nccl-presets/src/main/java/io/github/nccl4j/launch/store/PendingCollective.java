@@ -174,20 +174,23 @@ final class PendingCollective {
         return state.isGone(rank(index), signature.attempt(index));
     }
 
-    /** Describes the first missing rank that is gone; null if there is none. */
+    /**
+     * Describes the first rank that is gone; null if there is none. A rank that has arrived counts, too: the ranks that have yet
+     * to arrive may have failed because of its loss, and then never arrive.
+     */
     private String describeGone() {
         if (!state.isAnyGone()) {
             return null;
         }
         for (int i = 0; i < values.length; i++) {
-            if (isMissing(i) && isGone(i)) {
+            if (isGone(i)) {
                 return "'" + key + "': " + state.describeGone(rank(i), signature.attempt(i));
             }
         }
         return null;
     }
 
-    /** Fails if a missing rank is gone. */
+    /** Fails if it is not complete and one of its ranks is gone. */
     void failIfRankGone() {
         if (failure == null && !isReady()) {
             String gone = describeGone();

@@ -11,6 +11,8 @@ import io.github.nccl4j.launch.store.PendingCollective.Signature;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /** Tests of {@link PendingCollective} at a time that the test sets: completion, timeouts, lost ranks and late ranks. */
 class PendingCollectiveTest {
@@ -208,27 +210,63 @@ class PendingCollectiveTest {
         assertTrue(time.timers().isEmpty());
     }
 
-    @Test
-    void rankThatGoesAfterItsArrivalIsNotMissed() {
+    /** The rank that has yet to arrive may have failed because of the loss, and then never arrives. */
+    @ParameterizedTest
+    @EnumSource(Kind.class)
+    void rankThatGoesAfterItsArrivalFailsThoseThatWait(Kind kind) {
         join(0, 1, 2);
-        PendingCollective gather = collective(Kind.GATHER, 0, 0, 1, 2);
-        TestResponse waits = arrive(gather, 0, SECOND);
-        arrive(gather, 2, SECOND);
+        PendingCollective collective = collective(kind, 0, 0, 1, 2);
+        TestResponse waits = arrive(collective, 1, SECOND);
+        arrive(collective, 2, SECOND);
         state.markGone(2, false);
-        gather.failIfRankGone();
-        assertNull(waits.outcome());
-        assertTrue(arrive(gather, 1, SECOND).outcome().startsWith("ok: "));
+        collective.failIfRankGone();
+        assertEquals("failed: 'id': rank 2 (process 2) is lost", waits.outcome());
+        assertTrue(time.timers().isEmpty());
+        assertFalse(collective.isOver());
+        assertEquals(
+                "failed: 'id': rank 2 (process 2) is lost",
+                arrive(collective, 0, SECOND).outcome());
+        assertTrue(collective.isOver());
     }
 
     @Test
-    void goneReceiverDoesNotFailBroadcast() {
-        join(0, 1, 2);
-        PendingCollective broadcast = collective(Kind.BROADCAST, 0, 0, 1, 2);
+    void goneReceiverFailsThoseThatWaitForTheRoot() {
+        join(0, 1, 2, 3);
+        PendingCollective broadcast = collective(Kind.BROADCAST, 0, 0, 1, 2, 3);
         TestResponse waits = arrive(broadcast, 1, SECOND);
         state.markGone(2, false);
         broadcast.failIfRankGone();
-        assertNull(waits.outcome());
+        assertEquals("failed: 'id': rank 2 (process 2) is lost", waits.outcome());
+        // All ranks have the same outcome.
+        assertEquals(
+                "failed: 'id': rank 2 (process 2) is lost",
+                arrive(broadcast, 0, SECOND).outcome());
+        assertEquals(
+                "failed: 'id': rank 2 (process 2) is lost",
+                arrive(broadcast, 3, SECOND).outcome());
+        assertTrue(broadcast.isOver());
+    }
+
+    @Test
+    void receiverFailsAtOnceIfAnotherOneIsGone() {
+        join(0, 1, 2);
+        state.markGone(2, true);
+        PendingCollective broadcast = collective(Kind.BROADCAST, 0, 0, 1, 2);
+        assertEquals(
+                "failed: 'id': rank 2 (process 2) has closed its store",
+                arrive(broadcast, 1, SECOND).outcome());
+        assertTrue(time.timers().isEmpty());
+    }
+
+    @Test
+    void rootNeedsNoReceiver() {
+        join(0, 1, 2);
+        state.markGone(2, false);
+        PendingCollective broadcast = collective(Kind.BROADCAST, 0, 0, 1, 2);
         assertEquals("ok: a", arrive(broadcast, 0, SECOND).outcome());
+        broadcast.failIfRankGone();
+        assertTrue(broadcast.isUndelivered());
+        assertEquals("ok: a", arrive(broadcast, 1, SECOND).outcome());
         // The rank that is gone does not fetch the value.
         assertTrue(broadcast.isOver());
         assertFalse(broadcast.isUndelivered());

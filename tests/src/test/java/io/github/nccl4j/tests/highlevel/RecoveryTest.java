@@ -15,6 +15,7 @@ import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.FailurePolicy;
+import io.github.nccl4j.highlevel.NcclRemoteException;
 import io.github.nccl4j.highlevel.Recovery;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.launch.RankInfo;
@@ -224,6 +225,35 @@ class RecoveryTest {
                 Thread.sleep(1);
             }
             assertEquals(1, sum(recovery.recover(Duration.ofSeconds(5)), self));
+            assertEquals(List.of(0, 1), recovery.members());
+        });
+    }
+
+    /** Rank 0 gets the failure in its step, and never makes the call in which rank 1 waits for it. */
+    @Test
+    void rankThatWaitsInAdmitIsToldOfALoss() throws Exception {
+        ranks(4, Communicator.builder(), (recovery, store) -> {
+            int self = store.rank();
+            assertEquals(6, sumOfAll(recovery, store));
+            if (self == 3) {
+                leave(recovery, store);
+                return;
+            }
+            failsSoon(recovery.communicator());
+            recovery.recover(LONG);
+            assertTrue(recovery.admit(LONG));
+            assertEquals(3, sumOfAll(recovery, store));
+            if (self == 2) {
+                leave(recovery, store);
+                return;
+            }
+            if (self == 1) {
+                // While a rank is missing, the call communicates.
+                assertThrows(NcclRemoteException.class, () -> recovery.admit(LONG));
+            } else {
+                failsSoon(recovery.communicator());
+            }
+            assertEquals(1, sum(recovery.recover(LONG), self));
             assertEquals(List.of(0, 1), recovery.members());
         });
     }

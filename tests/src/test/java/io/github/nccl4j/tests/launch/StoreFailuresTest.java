@@ -369,6 +369,17 @@ class StoreFailuresTest {
         assertTrue(message(other).endsWith(":" + job.port() + ": rank 0 has closed its store"), message(other));
     }
 
+    /** The lost rank is neither the root nor the rank that waits. */
+    @Test
+    void lostReceiverEndsTheWaitForTheRoot() {
+        List<TcpStore> stores = job.openAll(3);
+        CompletableFuture<Object> waits = job.start(() -> stores.get(1).broadcast("x", 0, () -> null, NEVER));
+        stores.get(2).close();
+        assertTrue(
+                message(waits).matches("'x': rank 2 \\(127\\.0\\.0\\.1, process \\d+\\) has closed its store"),
+                message(waits));
+    }
+
     @Test
     void interruptEndsWait() throws Exception {
         List<TcpStore> stores = job.openAll(2);
