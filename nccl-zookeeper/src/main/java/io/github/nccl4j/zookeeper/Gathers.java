@@ -125,17 +125,15 @@ final class Gathers {
             roster.requireNotAborted(call.key);
             Roster.State state = roster.state();
             boolean combines = call.index == 0;
-            if (combines || call.members.stream().anyMatch(state::isGone)) {
-                List<Integer> missing = missing(call, combines);
-                List<Integer> lost = missing.stream()
-                        .filter(one -> state.isGone(call.members.get(one)))
-                        .toList();
-                if (missing.isEmpty()) {
+            // A lost rank counts also if it has arrived: the missing ranks may have failed because of its loss.
+            Process gone =
+                    call.members.stream().filter(state::isGone).findFirst().orElse(null);
+            if (combines || gone != null) {
+                if (missing(call, combines).isEmpty()) {
                     combine(call);
                     continue;
                 }
-                if (!lost.isEmpty()) {
-                    Process gone = call.members.get(lost.get(0));
+                if (gone != null) {
                     String reason = "'" + call.key + "': " + job.describeGone(gone, state.next(gone));
                     session.create(call.done(), encode(Outcome.FAILED, reason, List.of()), CreateMode.PERSISTENT);
                     continue;

@@ -272,6 +272,33 @@ class ZooKeeperStoreTest {
         }
     }
 
+    /** The rank that has yet to arrive may have failed because of the loss, and then never arrives. */
+    @Test
+    void lossOfARankThatHasArrivedEndsTheWait() throws Exception {
+        String job = ensemble.job();
+        try (ZooKeeperStore zero = ensemble.open(job, 0, 3);
+                ZooKeeperStore one = ensemble.open(job, 1, 3)) {
+            ZooKeeperStore two = ensemble.open(job, 2, 3);
+            Future<String> waits =
+                    ensemble.submit(() -> assertThrows(RendezvousException.class, () -> one.barrier("all", LIMIT))
+                            .getMessage());
+            Future<RendezvousException> arrives =
+                    ensemble.submit(() -> assertThrows(RendezvousException.class, () -> two.barrier("all", LIMIT)));
+            String barrier = zero.job().folder("gathers") + "/" + Gathers.name("all", List.of()) + "-1";
+            Ensemble.await(
+                    "arrival of both", () -> zero.session().children(barrier).containsAll(List.of("1", "2")));
+            two.session().close();
+            String lost = Ensemble.result(waits);
+            assertTrue(lost.matches("'all': rank 2 \\(.*\\) is lost"), lost);
+            Ensemble.result(arrives);
+            // A rank that comes late gets the same failure.
+            assertEquals(
+                    lost,
+                    assertThrows(RendezvousException.class, () -> zero.barrier("all", LIMIT))
+                            .getMessage());
+        }
+    }
+
     @Test
     void abortReachesRanksThatWaitAndThoseThatJoinLater() throws Exception {
         String job = ensemble.job();
