@@ -1,7 +1,7 @@
 // collectives.cpp: every collective as direct exchanges between pairs of ranks.
 //
 // 1. All ranks exchange frames that describe their calls; a difference fails both sides before any element reaches a
-//    buffer of the user. Few elements are in the frame; others follow it at once, as far as the connection takes them. In
+//    buffer of the user. Few elements come with the frame; others follow it at once, as far as the connection takes them. In
 //    calls with a root, a rank that needs no elements of the other one compares the frames at its next call, and does not
 //    wait for them.
 // 2. Elements go directly to the ranks that need them. Reductions are folded where their result is needed: straight from
@@ -42,10 +42,13 @@ class Collective final : public Task {
       Peer& peer = comm_.peers[static_cast<size_t>((comm_.rank + step) % comm_.ranks)];
       Pair& pair = pairOf(peer);
       Frame frame = frameFor(peer);
-      bool inlined = inlines && frame.take(pair.out.data, pair.out.size);
-      peer.post(frame, pair.out.data, inlined ? 0 : pair.out.size);
+      if (inlines) {
+        peer.postInlined(frame, pair.out.data, pair.out.size);
+      } else {
+        peer.post(frame, pair.out.data, pair.out.size);
+      }
       size_t expected = folding_ ? foldLeft_ * typeSize(operation_.type) : pair.in.size;
-      if (inlines && expected <= sizeof frame.words) pair.inlined = expected;
+      if (inlines && expected <= peer.maxInlined()) pair.inlined = expected;
       if (isRooted(operation_.call) && expected == 0) {
         // Compared when it arrives.
         peer.unverified.push_back(frame);
@@ -140,7 +143,7 @@ class Collective final : public Task {
   /** Traffic with one rank. */
   struct Pair {
     bool verified = false;
-    size_t inlined = 0;   // bytes of elements in the peer's frame
+    size_t inlined = 0;   // bytes of elements that come with the peer's frame
     uint64_t scalar = 0;  // for PreMulSum
     Space out;            // sent after the frames
     Space in;             // unused by folds, which receive into windows
@@ -316,19 +319,33 @@ class Collective final : public Task {
     finishing_ = !folding_ || folded_;
   }
 
-  /** Takes the elements that are in frames. A fold has those of all ranks there, or of none. */
+  /** Takes the elements that came with frames. */
   void takeInlined() {
+    bool fromAll = true;
     for (Peer& peer : comm_.peers) {
       Pair& pair = pairOf(peer);
-      if (pair.inlined == 0) continue;
-      if (!folding_) {
-        memcpy(pair.in.data, peer.frame.words, pair.inlined);
+      if (peer.rank == comm_.rank) continue;
+      if (pair.inlined == 0) {
+        fromAll = false;
+      } else if (folding_) {
+        inputs_[static_cast<size_t>(peer.rank)] = peer.inlined();
+      } else {
+        memcpy(pair.in.data, peer.inlined(), pair.inlined);
         pair.in = {};
       }
-      inputs_[static_cast<size_t>(peer.rank)] = peer.frame.words;
-      folded_ = folding_;
     }
-    if (folded_) foldInputs(foldLeft_);
+    if (!folding_ || comm_.ranks == 1) return;
+    if (fromAll) {
+      folded_ = true;
+      foldInputs(foldLeft_);
+      return;
+    }
+    // The elements of ranks without shared memory follow their frames.
+    for (Peer& peer : comm_.peers) {
+      Pair& pair = pairOf(peer);
+      if (pair.inlined > 0) memcpy(window(peer.rank), peer.inlined(), pair.inlined);
+      pair.inWindow = pair.inlined;
+    }
   }
 
   void foldWindows() {
