@@ -41,8 +41,8 @@ enum class Call { AllReduce, AllGather, ReduceScatter, Broadcast, AllToAll, Send
 const char* const kNames[] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "alltoall", "sendrecv"};
 constexpr int kCalls = 6;
 
-/** Rounds before the measured ones: the first passes over the rings of the host engine wait for their pages. */
-int warmUpOf(size_t bytes) { return bytes <= 1 << 20 ? 100 : 10; }
+/** Bytes for each other rank before the first measured round: the first pass over a ring of the host engine waits for its pages. */
+constexpr size_t kWarmUp = 2 << 20;
 
 struct Plan {
   int ranks = 0;
@@ -204,7 +204,9 @@ void measure(const Plan& plan, Rank& rank) {
     std::vector<float> recv(count, static_cast<float>(rank.rank() + 1));
     int calls = callsOf(bytes, plan.ranks);
     std::vector<double> times;
-    for (int round = -warmUpOf(bytes); round < plan.rounds; round++) {
+    size_t passes = kWarmUp * static_cast<size_t>(plan.ranks) / (bytes * static_cast<size_t>(calls));
+    int warmUp = static_cast<int>(std::min<size_t>(1000, std::max<size_t>(10, passes)));
+    for (int round = -warmUp; round < plan.rounds; round++) {
       rank.together();
       double start = microseconds();
       for (int i = 0; i < calls; i++) rank.call(send.data(), recv.data(), count);
