@@ -42,6 +42,15 @@ class PolledFuturesTest {
         assertEquals(0, left.get(), "polled after its completion");
     }
 
+    /** Pauses of 0.2 ms, of which two may be missing: the thread begins with a poll, as the caller does. */
+    @Test
+    void theThreadPausesBetweenPolls() throws Exception {
+        AtomicInteger left = new AtomicInteger(100);
+        long start = System.nanoTime();
+        futures.when(() -> left.decrementAndGet() == 0).get();
+        assertTrue(System.nanoTime() - start > 10_000_000, "the thread has polled without pauses");
+    }
+
     @Test
     void anExceptionOfTheConditionCompletesTheFuture() {
         RuntimeException planted = new IllegalStateException("planted");
