@@ -225,7 +225,7 @@ class StoreSessionTest {
     void rankZeroConnectsToTheAddressOfItsStore() throws Exception {
         InetAddress bind = InetAddress.getByName("127.0.0.2");
         StoreSession.Settings settings = new StoreSession.Settings(LONG, null, bind, true, NONE);
-        StoreSession.open(rank(0, 1, "127.0.0.1", Ports.free()), settings).close();
+        StoreSession.open(rank(0, 2, "127.0.0.1", Ports.free()), settings).close();
     }
 
     @Test
