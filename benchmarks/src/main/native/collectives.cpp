@@ -1,10 +1,11 @@
 // collectives.cpp: times collectives of floats between processes, through the C API of NCCL or, with -DWITH_MPI, through MPI.
 //
 //     collectives RANKS CALL BYTES,BYTES,... ROUNDS [stream|default] [processes|threads]
+//     collectives RANKS CALL BYTES,BYTES,... ROUNDS [single|multiple]   with MPI
 //
 // prints "BYTES MEDIAN LEAST" for each size: microseconds of a call at the slowest rank, the median and the least of the
 // rounds. BYTES is the larger of a rank's two buffers, as in nccl-tests. An MPI launcher starts the ranks of MPI, this
-// program all others.
+// program all others. With "multiple", MPI permits calls of several threads at a time, as NCCL does with a communicator for each.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -241,7 +242,10 @@ Plan planOf(int argc, char** argv) {
 int main(int argc, char** argv) {
   Plan plan = planOf(argc, argv);
 #ifdef WITH_MPI
-  MPI_Init(&argc, &argv);
+  int wanted = argc > 5 && strcmp(argv[5], "multiple") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, wanted, &provided);
+  if (provided < wanted) giveUp("this MPI takes calls of one thread only");
   MPI_Comm_size(MPI_COMM_WORLD, &plan.ranks);
   Rank rank(plan);
   measure(plan, rank);

@@ -35,7 +35,7 @@ size_t memoryBytes(size_t ringBytes) { return kHead + 2 * ringBytes; }
 
 }  // namespace
 
-/** A frame; its number is stored last. */
+/** A frame, whose number is stored last, or elements of the one before. */
 struct alignas(64) Channel::Slot {
   std::atomic<uint32_t> number;
   char rest[sizeof(Frame) - sizeof number];
@@ -45,7 +45,7 @@ struct alignas(64) Channel::Slot {
 struct Channel::Ring {
   alignas(64) std::atomic<uint64_t> written;
   alignas(64) std::atomic<uint64_t> read;
-  std::atomic<uint32_t> readFrames;  // number of the next frame, less kFirstFrame
+  std::atomic<uint32_t> readFrames;  // number of the next slot, less kFirstFrame
   // Both sides write the flags, but only around a wait: they stay in the caches of both while nobody waits.
   alignas(64) std::atomic<uint32_t> readerWaits;
   std::atomic<uint32_t> writerWaits;
@@ -102,6 +102,7 @@ void Channel::open(Fd socket, const Fd& memory, size_t ringBytes, bool first) {
   if (mapped == MAP_FAILED) failErrno("cannot map the memory of a connection");
   rings_ = {static_cast<Ring*>(mapped), Unmap{bytes}};
   size_ = ringBytes;
+  static_assert(kMaxInlined % sizeof Slot::rest == 0 && kMaxInlined / sizeof Slot::rest < kSlots / 4, "see receiveFrame");
   static_assert(2 * sizeof(Ring) <= 4096 && sizeof(Slot) * kSlots == 4096 && sizeof(Slot) == sizeof(Frame), "fits kHead");
   char* data = static_cast<char*>(mapped) + kHead;
   outSlots_ = reinterpret_cast<Slot*>(static_cast<char*>(mapped) + 4096) + (first ? 0 : kSlots);
@@ -144,17 +145,33 @@ void Channel::consume(size_t size) {
   wakeWriter();
 }
 
-/** True if a slot for the next frame is free. A peer with an impossible position gets none. */
-bool Channel::hasSlot() {
-  if (nextOut_ - peerReadFrames_ >= kSlots) peerReadFrames_ = kFirstFrame + out_->readFrames.load();
-  return nextOut_ - peerReadFrames_ < kSlots;
+uint32_t Channel::slotsOf(const Frame& frame) {
+  if (frame.inlined <= sizeof frame.words || frame.inlined > kMaxInlined) return 1;
+  return static_cast<uint32_t>(1 + (frame.inlined + sizeof Slot::rest - 1) / sizeof Slot::rest);
 }
 
-bool Channel::sendFrame(const Frame& frame) {
-  if (!hasSlot()) return false;
+/** True if so many slots are free. A peer with an impossible position gets none. */
+bool Channel::hasSlots(uint32_t wanted) {
+  if (nextOut_ - peerReadFrames_ > kSlots - wanted) peerReadFrames_ = kFirstFrame + out_->readFrames.load();
+  return nextOut_ - peerReadFrames_ <= kSlots - wanted;
+}
+
+bool Channel::sendFrame(const Frame& frame, const char* elements) {
+  uint32_t slots = slotsOf(frame);
+  if (!hasSlots(slots)) return false;
+  // The number of a slot with elements stays that of an earlier frame.
+  size_t left = frame.inlined;
+  for (uint32_t i = 1; i < slots; i++) {
+    Slot& slot = outSlots_[(nextOut_ + i) % kSlots];
+    size_t step = std::min(left, sizeof slot.rest);
+    memcpy(slot.rest, elements, step);
+    elements += step;
+    left -= step;
+  }
   Slot& slot = outSlots_[nextOut_ % kSlots];
   memcpy(slot.rest, reinterpret_cast<const char*>(&frame) + sizeof frame.number, sizeof slot.rest);
-  slot.number = nextOut_++;
+  slot.number = nextOut_;
+  nextOut_ += slots;
   wakeReader();
   return true;
 }
@@ -163,14 +180,26 @@ bool Channel::hasFrame() const {
   return inSlots_[nextIn_ % kSlots].number.load(std::memory_order_acquire) == nextIn_;
 }
 
-bool Channel::receiveFrame(Frame& frame) {
+bool Channel::receiveFrame(Frame& frame, char* elements) {
   if (!hasFrame()) return false;
   const Slot& slot = inSlots_[nextIn_ % kSlots];
-  frame.number = nextIn_++;
+  frame.number = nextIn_;
   // Checked in this copy, which the peer cannot change.
   memcpy(reinterpret_cast<char*>(&frame) + sizeof frame.number, slot.rest, sizeof slot.rest);
-  // A writer that waits has filled the slots, so a quarter is passed before all are read; see consume.
-  if (nextIn_ % (kSlots / 4) == 0) {
+  uint32_t slots = slotsOf(frame);
+  size_t left = frame.inlined;
+  for (uint32_t i = 1; i < slots; i++) {
+    const Slot& next = inSlots_[(nextIn_ + i) % kSlots];
+    size_t step = std::min(left, sizeof next.rest);
+    memcpy(elements, next.rest, step);
+    elements += step;
+    left -= step;
+  }
+  constexpr uint32_t kQuarter = kSlots / 4;
+  bool passes = (nextIn_ + slots) / kQuarter != nextIn_ / kQuarter;
+  nextIn_ += slots;
+  // A writer that waits has filled most of the slots, so a quarter is passed before all are read; see consume.
+  if (passes) {
     in_->readFrames = nextIn_ - kFirstFrame;
     wakeWriter();
   }
@@ -240,15 +269,15 @@ long Channel::receive(void* data, size_t size) {
 bool Channel::arm(const Wait& wait) {
   if (!rings_) return false;
   bool reading = wait.frame || wait.bytes > 0;
-  bool writing = wait.freeSlot || wait.room;
+  bool writing = wait.freeSlots > 0 || wait.room;
   armed_ = true;
   // This side sets the flag and then checks the positions; the peer moves its position and then checks the flag. At
   // least one of the two sees the other's change.
   if (reading) in_->readerWaits = 1;
   if (writing) out_->writerWaits = 1;
   wakeWriter();
-  return (wait.frame && hasFrame()) || (wait.bytes > 0 && available() >= wait.bytes) || (wait.freeSlot && hasSlot()) ||
-         (wait.room && room() > 0);
+  return (wait.frame && hasFrame()) || (wait.bytes > 0 && available() >= wait.bytes) ||
+         (wait.freeSlots > 0 && hasSlots(wait.freeSlots)) || (wait.room && room() > 0);
 }
 
 void Channel::disarm() {

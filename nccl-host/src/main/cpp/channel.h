@@ -1,11 +1,11 @@
 // channel.h: the stream of frames and elements between two ranks.
 //
 // Where the system has memfd, the bytes go through memory that both ranks map. Each direction has slots of one cache line
-// for frames and a ring of bytes for elements that do not fit into a frame. The number in a slot tells that its frame has
-// arrived, so a short message is one line that moves from processor to processor, and the reader does not answer each
-// frame: it reports the frames that it has read a quarter of the slots at a time. The socket between the two ranks serves
-// as doorbell and reports the death of the peer. A memfd has no name: the kernel frees it when its last user ends, in any
-// way. Without memfd all bytes go through the socket.
+// for frames and the elements of short messages, and a ring of bytes for all other elements. The number in a slot tells
+// that its frame has arrived, and the elements in the slots after it, so the reader of a short message looks at one place.
+// It does not answer each frame: it reports the slots that it has read a quarter of them at a time. The socket between the
+// two ranks serves as doorbell and reports the death of the peer. A memfd has no name: the kernel frees it when its last
+// user ends, in any way. Without memfd all bytes go through the socket.
 #pragma once
 
 #include <memory>
@@ -38,14 +38,19 @@ class Channel {
   struct Wait {
     bool frame = false;       // to arrive
     size_t bytes = 0;         // to arrive
-    bool freeSlot = false;
+    uint32_t freeSlots = 0;
     bool room = false;        // in the ring
   };
 
-  /** Sends a frame, with the next number; false if no slot is free. Only for shared memory. */
-  bool sendFrame(const Frame& frame);
-  /** True if it received a frame. Only for shared memory. */
-  bool receiveFrame(Frame& frame);
+  /** Slots of a frame with its elements. */
+  static uint32_t slotsOf(const Frame& frame);
+  /** Sends a frame with its elements, with the next number; false if its slots are not free. Only for shared memory. */
+  bool sendFrame(const Frame& frame, const char* elements = nullptr);
+  /**
+   * True if it received a frame. Its elements go to `elements`, of kMaxInlined bytes, unless they are in its words. Only for
+   * shared memory.
+   */
+  bool receiveFrame(Frame& frame, char* elements);
   /** As sendParts of socket.h; may modify the parts. */
   long send(iovec* parts, size_t count);
   /** As receiveSome of socket.h. */
@@ -86,7 +91,7 @@ class Channel {
   void wakeReader();
   void wakeWriter();
   bool hasFrame() const;
-  bool hasSlot();
+  bool hasSlots(uint32_t wanted);
   size_t room();
 
   Fd socket_;
@@ -103,7 +108,7 @@ class Channel {
   uint64_t read_ = 0;
   uint64_t peerWritten_ = 0;
   uint64_t peerRead_ = 0;
-  uint32_t nextOut_ = kFirstFrame;  // numbers of frames
+  uint32_t nextOut_ = kFirstFrame;  // numbers of slots
   uint32_t nextIn_ = kFirstFrame;
   uint32_t peerReadFrames_ = kFirstFrame;
   uint32_t announcementsSeen_ = 0;

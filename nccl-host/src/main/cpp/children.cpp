@@ -58,7 +58,7 @@ void connectAt(Comm& child, const ncclUniqueId& id, int server, const char* call
 /** Runs one of the engine's own collectives on the parent of a communicator that is being created. */
 void runInternal(const std::shared_ptr<Comm>& parent, const Comm& child, Operation operation) {
   Work work;
-  work.comm = parent;
+  work.comm = parent.get();
   work.epoch = parent->epoch;
   work.child = &child;
   work.add(makeCollective(*parent, std::move(operation)));

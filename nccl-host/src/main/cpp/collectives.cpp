@@ -1,7 +1,7 @@
 // collectives.cpp: every collective as direct exchanges between pairs of ranks.
 //
 // 1. All ranks exchange frames that describe their calls; a difference fails both sides before any element reaches a
-//    buffer of the user. Few elements are in the frame; others follow it at once, as far as the connection takes them. In
+//    buffer of the user. Few elements come with the frame; others follow it at once, as far as the connection takes them. In
 //    calls with a root, a rank that needs no elements of the other one compares the frames at its next call, and does not
 //    wait for them.
 // 2. Elements go directly to the ranks that need them. Reductions are folded where their result is needed: straight from
@@ -25,29 +25,6 @@ constexpr size_t kWindow = 256 << 10;
 // Maximum size of the elements that are folded before they are sent on.
 constexpr size_t kFold = 32 << 10;
 
-/** An element for each rank; those of few ranks need no allocation. */
-template <class T>
-class ByRank {
- public:
-  explicit ByRank(size_t ranks)
-      : many_(ranks > kFew ? new T[ranks]() : nullptr), data_(many_ ? many_.get() : few_), size_(ranks) {}
-  T* begin() { return data_; }
-  T* end() { return data_ + size_; }
-  const T* begin() const { return data_; }
-  const T* end() const { return data_ + size_; }
-  T* data() { return data_; }
-  size_t size() const { return size_; }
-  T& operator[](size_t rank) { return data_[rank]; }
-  const T& operator[](size_t rank) const { return data_[rank]; }
-
- private:
-  static constexpr size_t kFew = 4;
-  T few_[kFew] = {};
-  const std::unique_ptr<T[]> many_;
-  T* const data_;
-  const size_t size_;
-};
-
 class Collective final : public Task {
  public:
   Collective(Comm& comm, Operation&& operation)
@@ -65,10 +42,13 @@ class Collective final : public Task {
       Peer& peer = comm_.peers[static_cast<size_t>((comm_.rank + step) % comm_.ranks)];
       Pair& pair = pairOf(peer);
       Frame frame = frameFor(peer);
-      bool inlined = inlines && frame.take(pair.out.data, pair.out.size);
-      peer.post(frame, pair.out.data, inlined ? 0 : pair.out.size);
+      if (inlines) {
+        peer.postInlined(frame, pair.out.data, pair.out.size);
+      } else {
+        peer.post(frame, pair.out.data, pair.out.size);
+      }
       size_t expected = folding_ ? foldLeft_ * typeSize(operation_.type) : pair.in.size;
-      if (inlines && expected <= sizeof frame.words) pair.inlined = expected;
+      if (inlines && expected <= peer.maxInlined()) pair.inlined = expected;
       if (isRooted(operation_.call) && expected == 0) {
         // Compared when it arrives.
         peer.unverified.push_back(frame);
@@ -163,7 +143,7 @@ class Collective final : public Task {
   /** Traffic with one rank. */
   struct Pair {
     bool verified = false;
-    size_t inlined = 0;   // bytes of elements in the peer's frame
+    size_t inlined = 0;   // bytes of elements that come with the peer's frame
     uint64_t scalar = 0;  // for PreMulSum
     Space out;            // sent after the frames
     Space in;             // unused by folds, which receive into windows
@@ -339,19 +319,33 @@ class Collective final : public Task {
     finishing_ = !folding_ || folded_;
   }
 
-  /** Takes the elements that are in frames. A fold has those of all ranks there, or of none. */
+  /** Takes the elements that came with frames. */
   void takeInlined() {
+    bool fromAll = true;
     for (Peer& peer : comm_.peers) {
       Pair& pair = pairOf(peer);
-      if (pair.inlined == 0) continue;
-      if (!folding_) {
-        memcpy(pair.in.data, peer.frame.words, pair.inlined);
+      if (peer.rank == comm_.rank) continue;
+      if (pair.inlined == 0) {
+        fromAll = false;
+      } else if (folding_) {
+        inputs_[static_cast<size_t>(peer.rank)] = peer.inlined();
+      } else {
+        memcpy(pair.in.data, peer.inlined(), pair.inlined);
         pair.in = {};
       }
-      inputs_[static_cast<size_t>(peer.rank)] = peer.frame.words;
-      folded_ = folding_;
     }
-    if (folded_) foldInputs(foldLeft_);
+    if (!folding_ || comm_.ranks == 1) return;
+    if (fromAll) {
+      folded_ = true;
+      foldInputs(foldLeft_);
+      return;
+    }
+    // The elements of ranks without shared memory follow their frames.
+    for (Peer& peer : comm_.peers) {
+      Pair& pair = pairOf(peer);
+      if (pair.inlined > 0) memcpy(window(peer.rank), peer.inlined(), pair.inlined);
+      pair.inWindow = pair.inlined;
+    }
   }
 
   void foldWindows() {
@@ -505,13 +499,9 @@ std::unique_ptr<Task> makeCollective(Comm& comm, Operation&& operation) {
   return std::make_unique<Collective>(comm, std::move(operation));
 }
 
-void runCollective(const CommRef& comm, Operation&& operation) {
-  Collective collective(*comm, std::move(operation));
-  Work work;
-  work.comm = comm;
-  work.epoch = comm->epoch;
-  work.borrowed = &collective;
-  runWork(work);
+void runCollective(Comm& comm, Operation&& operation) {
+  Collective collective(comm, std::move(operation));
+  runTask(comm, collective);
 }
 
 }  // namespace host

@@ -43,11 +43,12 @@ std::atomic<uint64_t> nextSerial{1};
 
 }  // namespace
 
-void Peer::queue(const Frame& frame) {
+void Peer::queue(const Frame& frame, const char* inlined) {
   out.emplace_back();
   out.back().frame = frame;
   out.back().frame.number = nextOut++;
   out.back().size = sizeof frame;
+  if (frame.inlined > sizeof frame.words) out.back().elements.assign(inlined, frame.inlined);
 }
 
 void Peer::queue(const void* data, size_t size) {
@@ -65,7 +66,7 @@ void Peer::queue(const void* data, size_t size) {
 void Peer::post(const Frame& frame, const void* bytes, size_t size) {
   size_t sent = 0;
   if (!out.empty() || !data.shared() || !data.sendFrame(frame)) {
-    queue(frame);
+    queue(frame, nullptr);
   } else if (size > 0) {
     iovec part{const_cast<void*>(bytes), size};
     // A broken connection is reported by the next attempt.
@@ -74,11 +75,18 @@ void Peer::post(const Frame& frame, const void* bytes, size_t size) {
   if (sent < size) queue(static_cast<const char*>(bytes) + sent, size - sent);
 }
 
+void Peer::postInlined(Frame own, const void* bytes, size_t size) {
+  if (size == 0 || size > maxInlined()) return post(own, bytes, size);
+  const char* first = static_cast<const char*>(bytes);
+  if (!own.take(bytes, size)) own.inlined = static_cast<uint16_t>(size);
+  if (!out.empty() || !data.shared() || !data.sendFrame(own, first)) queue(own, first);
+}
+
 int Peer::receiveFrame() {
   if (data.shared()) {
-    if (data.receiveFrame(frame)) return 1;
+    if (data.receiveFrame(frame, elements)) return 1;
     // Frames that arrived before the end are still valid.
-    return !data.ended() ? 0 : data.receiveFrame(frame) ? 1 : -1;
+    return !data.ended() ? 0 : data.receiveFrame(frame, elements) ? 1 : -1;
   }
   long got = data.receive(reinterpret_cast<char*>(&frame) + frameBytes, sizeof frame - frameBytes);
   if (got <= 0) return static_cast<int>(got);

@@ -36,9 +36,10 @@
 
 namespace host {
 
-/** Queued bytes: a frame stored here, or memory of the caller. */
+/** Queued bytes: a frame stored here with its elements, or memory of the caller. */
 struct Outgoing {
   Frame frame;
+  std::string elements;  // of the frame, if they are not in its words
   const char* data = nullptr;  // NULL: the frame is sent
   size_t size = 0;
   size_t sent = 0;
@@ -68,6 +69,7 @@ struct Peer {
   bool dataEnded = false;
 
   Frame frame;            // the last one received, or the one being received
+  alignas(16) char elements[kMaxInlined];  // of this frame, if they are not in its words
   size_t frameBytes = 0;  // received bytes of frame; without shared memory
   uint32_t nextIn = kFirstFrame;  // numbers of frames; without shared memory
   uint32_t nextOut = kFirstFrame;
@@ -89,10 +91,18 @@ struct Peer {
   bool controlEnded = false;
   bool announcedClose = false;
 
-  void queue(const Frame& frame);
+  /** Maximum number of bytes of elements that belong to a frame; equal at both ranks. */
+  size_t maxInlined() const { return data.shared() ? kMaxInlined : sizeof frame.words; }
+  /** The elements that belong to the last frame received. */
+  const char* inlined() const {
+    return frame.inlined <= sizeof frame.words ? reinterpret_cast<const char*>(frame.words) : elements;
+  }
+  void queue(const Frame& frame, const char* elements);
   void queue(const void* data, size_t size);
-  /** As both of the above; sends at once what the channel accepts. */
+  /** Sends a frame, and bytes after it; at once what the channel accepts. */
   void post(const Frame& frame, const void* data, size_t size);
+  /** As above, but the bytes belong to the frame if they are few. */
+  void postInlined(Frame frame, const void* data, size_t size);
   /** Receives a frame without waiting: 1, 0 if there is none, -1 at the end. Throws if it is none of this connection. */
   int receiveFrame();
 };
@@ -143,11 +153,10 @@ class Comm {
   std::atomic<uint64_t> epoch{0};
   /** False if operations that are still enqueued will fail before they begin. */
   bool operationsRun() const { return lifecycle.error() == ncclSuccess && !lifecycle.is(State::Revoked); }
-  /** The last enqueued item; guarded by the lock of stream.cpp. */
-  ItemRef lastItem;
+  Order order;
   /** Number of following operations in created streams that the stream's thread runs from the start; see launch.cpp. */
   std::atomic<int> leftToThread{0};
-  /** Number of threads inside a call on this communicator. */
+  /** Number of threads inside a call on this communicator, without direct calls that have no item; see hasCallers. */
   std::atomic<int> callers{0};
   /** Number of unfinished calls on a non-blocking communicator. */
   std::atomic<int> pendingCalls{0};

@@ -13,20 +13,14 @@
 namespace host {
 namespace {
 
-/** Maximum capacity of the list that a thread keeps for its next group. */
+/** Maximum number of operations for which a thread keeps the memory for its next group. */
 constexpr size_t kKeptOperations = 256;
 
 struct Group {
   int depth = 0;
-  std::vector<QueuedOperation> operations;
+  Queue queue;
   std::vector<InitJob> jobs;
   std::unique_ptr<Failure> failure;
-
-  void clear() {
-    operations.clear();
-    jobs.clear();
-    failure.reset();
-  }
 };
 
 Group& group() {
@@ -49,20 +43,20 @@ ncclResult_t closeGroup(ncclSimInfo_t* simulated) {
   if (simulated != nullptr) {
     // A rough model of this engine: a fixed cost per call, and copies at 2 GB/s.
     double microseconds = 0;
-    for (const QueuedOperation& queued : closed.operations) {
-      double bytes = static_cast<double>(queued.operation.bytes());
-      microseconds += 50 + bytes * queued.comm->ranks / 2e3;
+    for (size_t i = 0; i < closed.queue.operations.size(); i++) {
+      double bytes = static_cast<double>(closed.queue.operations[i].bytes());
+      microseconds += 50 + bytes * closed.queue.targets[i].comm->ranks / 2e3;
     }
     simulated->estimatedTime = static_cast<float>(microseconds);
     return ncclSuccess;
   }
   ncclResult_t result = closed.jobs.empty() ? ncclSuccess : runJobs(std::move(closed.jobs));
-  if (!closed.operations.empty()) {
-    ncclResult_t launched = launch(closed.operations);
+  if (!closed.queue.operations.empty()) {
+    ncclResult_t launched = launch(closed.queue);
     if (result == ncclSuccess) result = launched;
     // The next group of this thread uses the memory again.
-    closed.operations.clear();
-    if (closed.operations.capacity() <= kKeptOperations) std::swap(mine.operations, closed.operations);
+    closed.queue.clear();
+    if (closed.queue.operations.capacity() <= kKeptOperations) std::swap(mine.queue, closed.queue);
   }
   forgetThreadError();
   return result;
@@ -80,7 +74,7 @@ void noteGroupFailure(const Failure& failure) {
 ncclResult_t submit(const std::shared_ptr<Comm>& comm, Operation&& operation, StreamRef stream) {
   if (comm->faults) operation.faults = comm->faults->at(operation.call);
   if (insideGroup()) {
-    group().operations.push_back({comm, std::move(stream), std::move(operation)});
+    group().queue.add(comm, std::move(stream), std::move(operation));
     return ncclSuccess;
   }
   ncclResult_t result = launch(comm, stream, std::move(operation));

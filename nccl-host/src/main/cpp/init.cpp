@@ -249,7 +249,7 @@ extern "C" ncclResult_t ncclCommDestroy(ncclComm_t comm) {
     if (comm == nullptr) return ncclSuccess;
     std::shared_ptr<Comm> known = requireComm(comm, "CommDestroy");
     if (!known->lifecycle.is(State::Creating)) {
-      if (known->callers > 0 || known->pendingSplits > 0) {
+      if (hasCallers(*known) || known->pendingSplits > 0) {
         fail(
             ncclInvalidUsage,
             "CommDestroy : another thread is inside an operation of rank %d: wait for it, or use ncclCommAbort",

@@ -96,9 +96,9 @@ void addCollective(Work& work, Operation& operation) {
 }
 
 /** Makes tasks of operations of one communicator. */
-Work workOf(const CommRef& comm, uint64_t epoch, Operation* operations, size_t count) {
+Work workOf(Comm& comm, uint64_t epoch, Operation* operations, size_t count) {
   Work work;
-  work.comm = comm;
+  work.comm = &comm;
   work.epoch = epoch;
   unsigned kinds = 0;
   for (Operation* operation = operations; operation != operations + count; operation++) {
@@ -108,10 +108,10 @@ Work workOf(const CommRef& comm, uint64_t epoch, Operation* operations, size_t c
   auto has = [&](Kind kind) { return (kinds >> static_cast<int>(kind) & 1) != 0; };
   if (has(Kind::Registration)) {
     for (Operation& registration : take(Kind::Registration, operations, count, work)) {
-      work.add(makeRegistration(*comm, std::move(registration)));
+      work.add(makeRegistration(comm, std::move(registration)));
     }
   }
-  if (has(Kind::OneSided)) work.add(makeOneSided(*comm, take(Kind::OneSided, operations, count, work)));
+  if (has(Kind::OneSided)) work.add(makeOneSided(comm, take(Kind::OneSided, operations, count, work)));
   if (has(Kind::Collective)) {
     for (Operation* operation = operations; operation != operations + count; operation++) {
       if (kindOf(*operation) == Kind::Collective) addCollective(work, *operation);
@@ -123,7 +123,7 @@ Work workOf(const CommRef& comm, uint64_t epoch, Operation* operations, size_t c
     for (const Operation& message : messages) {
       if (message.profiled.operation != nullptr) profiled.push_back(message.profiled);
     }
-    work.add(makePointToPoint(*comm, std::move(messages)));
+    work.add(makePointToPoint(comm, std::move(messages)));
     work.last().profiled = std::move(profiled);
   }
   return work;
@@ -135,7 +135,7 @@ struct Part {
   uint64_t epoch = 0;
   std::vector<Operation> operations;
 
-  Work work() { return workOf(comm, epoch, operations.data(), operations.size()); }
+  Work work() { return workOf(*comm, epoch, operations.data(), operations.size()); }
 
   bool hangs() const {
     return std::any_of(operations.begin(), operations.end(), [](const Operation& operation) {
@@ -179,11 +179,11 @@ struct Unit {
     streams.insert(streams.end(), other.streams.begin(), other.streams.end());
   }
 
-  void add(QueuedOperation&& queued) {
-    if (queued.stream && std::find(streams.begin(), streams.end(), queued.stream) == streams.end()) {
-      streams.push_back(queued.stream);
+  void add(const Target& target, Operation&& operation) {
+    if (target.stream && std::find(streams.begin(), streams.end(), target.stream) == streams.end()) {
+      streams.push_back(target.stream);
     }
-    partOf(queued.comm).operations.push_back(std::move(queued.operation));
+    partOf(target.comm).operations.push_back(std::move(operation));
   }
 
   /** Throws if the operations do not go together. */
@@ -224,17 +224,6 @@ std::vector<Work> workOf(std::vector<Part>& parts) {
   return work;
 }
 
-/** Keeps other threads from destroying a communicator while this thread is in a call. */
-class Inside {
- public:
-  explicit Inside(Comm& comm) : comm_(comm) { comm_.callers++; }
-  ~Inside() { comm_.callers--; }
-  Inside(const Inside&) = delete;
-
- private:
-  Comm& comm_;
-};
-
 /** True if the operations may begin in the call that launches them: they take microseconds once all ranks are there. */
 bool areShort(const Comm& comm, const Operation* operations, size_t count) {
   size_t left = kShort;
@@ -249,8 +238,7 @@ bool areShort(const Comm& comm, const Operation* operations, size_t count) {
 }
 
 /** Runs short work of a call in a created stream, whose thread continues it if other ranks come late. */
-void runBriefly(DirectCall& call, Work& work) {
-  CommRef comm = work.comm;
+void runBriefly(DirectCall& call, const CommRef& comm, Work& work) {
   auto report = [](const CommRef& comm, auto&& body) {
     try {
       body();
@@ -270,7 +258,7 @@ void runBriefly(DirectCall& call, Work& work) {
   // The other ranks come late: they probably do so again.
   comm->leftToThread = kLeftToThread;
   try {
-    call.continueInStream([comm, rest, report]() mutable -> std::vector<CommRef> {
+    call.continueInStream([comm = comm, rest, report]() mutable -> std::vector<CommRef> {
       report(comm, [&] { rest->run(); });
       rest.reset();
       return {std::move(comm)};
@@ -302,40 +290,38 @@ bool runDirectly(const CommRef& comm, const StreamRef& stream, Operation* operat
   }
   DirectCall call(comm, stream);
   if (!call.begun()) return false;
-  bool single = count == 1 && kindOf(*operations) == Kind::Collective && operations->faults.empty() && !comm->profiler;
+  bool plain = !comm->profiler && !comm->faults;
+  bool single = plain && count == 1 && kindOf(*operations) == Kind::Collective;
   if (!single) checkMessagesToOneself(*comm, operations, count);
   for (const Operation* operation = operations; operation != operations + count; operation++) {
     comm->ras.countLaunch(operation->call);
   }
   if (!stream->isDefault()) {
-    Work work = workOf(comm, comm->epoch, operations, count);
-    runBriefly(call, work);
+    Work work = workOf(*comm, comm->epoch, operations, count);
+    runBriefly(call, comm, work);
     return true;
   }
-  Inside inside(*comm);
   if (single) {
     readScalar(*operations);
-    runCollective(comm, std::move(*operations));
+    runCollective(*comm, std::move(*operations));
+  } else if (plain && std::all_of(operations, operations + count, [](const Operation& operation) {
+               return isPointToPoint(operation.call);
+             })) {
+    runPointToPoint(*comm, operations, count);
   } else {
-    Work work = workOf(comm, comm->epoch, operations, count);
+    Work work = workOf(*comm, comm->epoch, operations, count);
     runWork(work);
   }
   return true;
 }
 
 /** As above for a group, if it has operations of one communicator and stream only. */
-bool runDirectly(std::vector<QueuedOperation>& queued) {
-  const CommRef& comm = queued.front().comm;
-  const StreamRef& stream = queued.front().stream;
-  for (const QueuedOperation& one : queued) {
-    if (one.comm != comm || one.stream != stream) return false;
-  }
-  std::vector<Operation> operations;
-  operations.reserve(queued.size());
-  for (QueuedOperation& one : queued) operations.push_back(std::move(one.operation));
-  if (runDirectly(comm, stream, operations.data(), operations.size())) return true;
-  for (size_t i = 0; i < queued.size(); i++) queued[i].operation = std::move(operations[i]);
-  return false;
+bool runDirectly(Queue& queue) {
+  const Target& first = queue.targets.front();
+  bool same = std::all_of(queue.targets.begin(), queue.targets.end(), [&](const Target& target) {
+    return target.comm == first.comm && target.stream == first.stream;
+  });
+  return same && runDirectly(first.comm, first.stream, queue.operations.data(), queue.operations.size());
 }
 
 /** A unit whose failure is thrown by the call. */
@@ -433,22 +419,30 @@ void begin(Unit unit) {
   }
 }
 
-/** Operations with common streams or communicators form one unit. */
-std::vector<Unit> unitsOf(std::vector<QueuedOperation>&& operations) {
-  std::vector<Unit> units;
-  for (QueuedOperation& queued : operations) {
+/**
+ * Registrations, those of all communicators, form the first unit: a thread may have several ranks. Other operations with
+ * common streams or communicators form one unit.
+ */
+std::vector<Unit> unitsOf(Queue& queue) {
+  std::vector<Unit> units(1);
+  for (size_t i = 0; i < queue.operations.size(); i++) {
+    const Target& target = queue.targets[i];
+    if (!target.stream) {
+      units.front().add(target, std::move(queue.operations[i]));
+      continue;
+    }
     Unit* home = nullptr;
-    for (Unit& unit : units) {
-      if (!unit.uses(queued.comm, queued.stream)) continue;
+    for (size_t k = 1; k < units.size(); k++) {
+      if (!units[k].uses(target.comm, target.stream)) continue;
       if (home == nullptr) {
-        home = &unit;
+        home = &units[k];
       } else {
-        home->absorb(std::move(unit));
-        unit = Unit();
+        home->absorb(std::move(units[k]));
+        units[k] = Unit();
       }
     }
     if (home == nullptr) home = &units.emplace_back();
-    home->add(std::move(queued));
+    home->add(target, std::move(queue.operations[i]));
   }
   units.erase(
       std::remove_if(units.begin(), units.end(), [](const Unit& unit) { return unit.parts.empty(); }), units.end());
@@ -462,7 +456,7 @@ ncclResult_t launch(const CommRef& comm, const StreamRef& stream, Operation&& op
   profileLaunch(*comm, operation);
   if (runDirectly(comm, stream, &operation, 1)) return inProgress ? ncclInProgress : ncclSuccess;
   Unit unit;
-  unit.add({comm, stream, std::move(operation)});
+  unit.add({comm, stream}, std::move(operation));
   unit.check();
   unit.recordLaunches();
   if (unit.runsInCall()) {
@@ -475,24 +469,14 @@ ncclResult_t launch(const CommRef& comm, const StreamRef& stream, Operation&& op
   return inProgress ? ncclInProgress : ncclSuccess;
 }
 
-ncclResult_t launch(std::vector<QueuedOperation>& operations) {
-  bool inProgress = std::any_of(operations.begin(), operations.end(), [](const QueuedOperation& queued) {
-    return !queued.comm->blocking;
+ncclResult_t launch(Queue& queue) {
+  bool inProgress = std::any_of(queue.targets.begin(), queue.targets.end(), [](const Target& target) {
+    return !target.comm->blocking;
   });
-  for (QueuedOperation& queued : operations) profileLaunch(*queued.comm, queued.operation);
-  if (runDirectly(operations)) return inProgress ? ncclInProgress : ncclSuccess;
-  // In order of execution. The registrations of all communicators form one unit: a thread may have several ranks.
-  std::vector<Unit> units(1);
-  std::vector<QueuedOperation> rest;
-  for (QueuedOperation& queued : operations) {
-    if (queued.stream) {
-      rest.push_back(std::move(queued));
-    } else {
-      units.front().add(std::move(queued));
-    }
-  }
-  if (units.front().parts.empty()) units.clear();
-  for (Unit& unit : unitsOf(std::move(rest))) units.push_back(std::move(unit));
+  for (size_t i = 0; i < queue.operations.size(); i++) profileLaunch(*queue.targets[i].comm, queue.operations[i]);
+  if (runDirectly(queue)) return inProgress ? ncclInProgress : ncclSuccess;
+  // In order of execution.
+  std::vector<Unit> units = unitsOf(queue);
   for (const Unit& unit : units) unit.check();
 
   // All items are enqueued before the first one runs.

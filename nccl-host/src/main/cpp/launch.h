@@ -9,22 +9,37 @@
 
 namespace host {
 
-struct QueuedOperation {
+/** The communicator and the stream of an operation. */
+struct Target {
   CommRef comm;
   StreamRef stream;  // NULL for the registration of windows, which uses no stream
-  Operation operation;
+};
+
+/** The operations of a group, in the order of the calls. */
+struct Queue {
+  std::vector<Operation> operations;
+  std::vector<Target> targets;  // of the operations
+
+  void add(const CommRef& comm, StreamRef&& stream, Operation&& operation) {
+    targets.push_back({comm, std::move(stream)});
+    operations.push_back(std::move(operation));
+  }
+  void clear() {
+    operations.clear();
+    targets.clear();
+  }
 };
 
 /**
- * Launches operations, and moves them out of the list. Those of one communicator form a unit and run in this order: registration of windows, then puts,
- * signals and waits, then collectives, then Send and Recv; each kind in the order of the calls, as in NCCL. A unit with
- * several streams waits for all of them, and all of them wait for the unit.
+ * Launches operations, and moves them out of the queue. Those of one communicator form a unit and run in this order:
+ * registration of windows, then puts, signals and waits, then collectives, then Send and Recv; each kind in the order of
+ * the calls, as in NCCL. A unit with several streams waits for all of them, and all of them wait for the unit.
  *
  * Operations in the default stream and registrations, both of blocking communicators, are complete on return, and their
  * failures are thrown. All other operations are only enqueued. As in NCCL, the result is ncclInProgress if one of them
  * belongs to a non-blocking communicator.
  */
-ncclResult_t launch(std::vector<QueuedOperation>& operations);
+ncclResult_t launch(Queue& queue);
 ncclResult_t launch(const CommRef& comm, const StreamRef& stream, Operation&& operation);
 
 }  // namespace host

@@ -1,9 +1,9 @@
 // pointtopoint.cpp: the Send and Recv calls of one group.
 //
 // Both ranks first announce their calls; the k-th Send to a rank matches the k-th Recv there. When both calls are known
-// and agree, elements flow directly into the receiver's buffer. The elements of a short Send are eager: they come
-// with its announcement. Either Send ends only after the Recv was called: programs that rely on buffering inside NCCL hang here, as
-// they may on GPUs.
+// and agree, elements flow directly into the receiver's buffer. The elements of a short Send are eager: they belong to its
+// announcement, or follow it. Either Send ends only after the Recv was called: programs that rely on buffering inside NCCL
+// hang here, as they may on GPUs.
 
 #include <string.h>
 
@@ -18,14 +18,20 @@ namespace {
 /** Limit for the bytes of an eager Send. Equal at all ranks. */
 constexpr size_t kEager = 4 << 10;
 
-class PointToPoint : public Task {
+class PointToPoint final : public Task {
  public:
-  PointToPoint(Comm& comm, std::vector<Operation> operations)
-      : Task(comm), operations_(std::move(operations)), lanes_(comm.peers.size()) {}
+  PointToPoint(Comm& comm, Operation* operations, size_t count)
+      : Task(comm), operations_(operations), count_(count), lanes_(comm.peers.size()) {}
+  PointToPoint(Comm& comm, std::vector<Operation>&& operations)
+      : Task(comm),
+        owned_(std::move(operations)),
+        operations_(owned_.data()),
+        count_(owned_.size()),
+        lanes_(comm.peers.size()) {}
 
   void start() override {
     // Backwards, so that each call is put before the later ones.
-    for (size_t i = operations_.size(); i-- > 0;) {
+    for (size_t i = count_; i-- > 0;) {
       Operation& operation = operations_[i];
       Lane& lane = lanes_[static_cast<size_t>(operation.root)];
       Operation*& first = operation.call == Call::Send ? lane.send : lane.recv;
@@ -41,8 +47,11 @@ class PointToPoint : public Task {
           frame.op = kAlsoReceives;
           recv = recv->next;
         }
-        bool follow = isEager(*send) && !frame.take(send->send, send->bytes());
-        peer.post(frame, send->send, follow ? send->bytes() : 0);
+        if (isEager(*send)) {
+          peer.postInlined(frame, send->send, send->bytes());
+        } else {
+          peer.post(frame, nullptr, 0);
+        }
       }
       for (; recv != nullptr; recv = recv->next) peer.post(post(*recv), nullptr, 0);
       // Announcements that arrived during earlier waits.
@@ -63,13 +72,17 @@ class PointToPoint : public Task {
         bool sends = frame.call == Call::Send;
         bool receives = frame.call == Call::Recv || (sends && frame.op == kAlsoReceives);
         size_t eager = sends ? eagerBytes(frame) : 0;
-        bool fits = eager <= sizeof frame.words;
+        bool fits = eager <= peer.maxInlined();
         if ((!sends && !receives) || frame.root != comm_.rank || frame.inlined != (fits ? eager : 0)) {
           failUnintelligible(peer);
         }
         if (receives) peer.remoteRecvs.push_back(frame);
         if (sends) peer.remoteSends.push_back({frame, {}, fits ? 0 : eager});
         match(peer);
+        // The next frame takes the place of these elements.
+        if (frame.inlined > sizeof frame.words && !peer.remoteSends.empty()) {
+          peer.remoteSends.back().elements.assign(peer.inlined(), eager);
+        }
         break;
       }
       case FrameKind::Data:
@@ -109,7 +122,7 @@ class PointToPoint : public Task {
 
   std::string name() const override {
     bool sends = false, recvs = false;
-    for (const Operation& operation : operations_) (operation.call == Call::Send ? sends : recvs) = true;
+    for (size_t i = 0; i < count_; i++) (operations_[i].call == Call::Send ? sends : recvs) = true;
     return sends && recvs ? "Send/Recv" : sends ? "Send" : "Recv";
   }
 
@@ -117,7 +130,7 @@ class PointToPoint : public Task {
     for (const Lane& lane : lanes_) {
       if (isOpen(lane)) return describe(first(lane).frame());
     }
-    return describe(operations_.front().frame());
+    return describe(operations_->frame());
   }
 
  private:
@@ -195,10 +208,17 @@ class PointToPoint : public Task {
         lane.incoming = {mine.recv, theirs.missing};
         lane.last = &mine;
       } else if (mine.count > 0) {
-        memcpy(mine.recv, theirs.elements.empty() ? reinterpret_cast<const char*>(theirs.frame.words) : theirs.elements.data(), mine.bytes());
+        memcpy(mine.recv, elementsOf(peer, theirs), mine.bytes());
       }
       peer.remoteSends.pop_front();
     }
+  }
+
+  /** The elements of a Send that have all arrived. */
+  static const char* elementsOf(const Peer& peer, const RemoteSend& send) {
+    if (!send.elements.empty()) return send.elements.data();
+    bool inWords = send.frame.inlined <= sizeof send.frame.words;
+    return inWords ? reinterpret_cast<const char*>(send.frame.words) : peer.inlined();
   }
 
   void agree(const Peer& peer, const Frame& theirs, const Operation& mine) const {
@@ -219,14 +239,21 @@ class PointToPoint : public Task {
     lane.send = lane.recv = nullptr;
   }
 
-  std::vector<Operation> operations_;
-  std::vector<Lane> lanes_;
+  std::vector<Operation> owned_;
+  Operation* const operations_;
+  const size_t count_;
+  ByRank<Lane> lanes_;
 };
 
 }  // namespace
 
 std::unique_ptr<Task> makePointToPoint(Comm& comm, std::vector<Operation> operations) {
   return std::make_unique<PointToPoint>(comm, std::move(operations));
+}
+
+void runPointToPoint(Comm& comm, Operation* operations, size_t count) {
+  PointToPoint messages(comm, operations, count);
+  runTask(comm, messages);
 }
 
 }  // namespace host

@@ -21,6 +21,9 @@ namespace {
 /** Maximum number of bytes of one rank before other ranks are served. */
 constexpr size_t kTurn = 1 << 20;
 
+/** Number of frames of earlier calls that may wait: to take one as it arrives would stop the peer at its next one. */
+constexpr size_t kLateFrames = 16;
+
 class Runner {
  public:
   explicit Runner(Work& work) : work_(&work), lock_(work.comm->operation, std::defer_lock), task_(work.first()) {}
@@ -184,11 +187,18 @@ class Runner {
         wait.frame = wantsFrame(peer);
         wait.bytes = task().awaited(peer);
       }
-      if (!peer.out.empty()) (peer.out.front().data == nullptr ? wait.freeSlot : wait.room) = true;
+      if (!peer.out.empty()) {
+        const Outgoing& first = peer.out.front();
+        if (first.data == nullptr) {
+          wait.freeSlots = Channel::slotsOf(first.frame);
+        } else {
+          wait.room = true;
+        }
+      }
       if (peer.data.arm(wait)) wakeTime = 0;
       short events = 0;
       if (wait.frame || wait.bytes > 0) events |= POLLIN;
-      if (wait.freeSlot || wait.room) events |= peer.data.shared() ? POLLIN : POLLOUT;
+      if (wait.freeSlots > 0 || wait.room) events |= peer.data.shared() ? POLLIN : POLLOUT;
       if (events != 0) polled.push_back({peer.data.descriptor(), events, 0});
     }
     // After the doorbells are armed: later data rings one.
@@ -257,7 +267,7 @@ class Runner {
     size_t total = 0;
     while (!peer.out.empty() && total < kTurn) {
       if (peer.data.shared() && peer.out.front().data == nullptr) {
-        if (!peer.data.sendFrame(peer.out.front().frame)) {
+        if (!peer.data.sendFrame(peer.out.front().frame, peer.out.front().elements.data())) {
           if (peer.data.ended()) endSendingTo(peer);
           break;
         }
@@ -304,7 +314,7 @@ class Runner {
   }
 
   /** The frames of earlier calls come first. */
-  bool wantsFrame(Peer& peer) { return !peer.unverified.empty() || task().wantsFrame(peer); }
+  bool wantsFrame(Peer& peer) { return peer.unverified.size() >= kLateFrames || task().wantsFrame(peer); }
 
   bool receiveFrom(Peer& peer) {
     size_t total = 0;
@@ -545,6 +555,14 @@ void runWork(Work& work) {
   Runner runner(work);
   runner.lock();
   Loop(&runner, 1).run();
+}
+
+void runTask(Comm& comm, Task& task) {
+  Work work;
+  work.comm = &comm;
+  work.epoch = comm.epoch;
+  work.borrowed = &task;
+  runWork(work);
 }
 
 }  // namespace host

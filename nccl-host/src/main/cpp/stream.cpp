@@ -49,7 +49,8 @@ struct Scheduler {
   uintptr_t nextStream = 0x6e63637300000000u;
   uintptr_t nextEvent = 0x6e63636500000000u;
   std::vector<Item*> awaitedByCallers;
-  std::vector<DirectCall*> directCalls;
+  std::deque<std::atomic<DirectCall*>> slots;      // see Slot; those of threads that have ended are used again
+  std::vector<std::atomic<DirectCall*>*> freeSlots;
 };
 
 // Never destroyed: threads of streams continue while the process ends.
@@ -59,6 +60,34 @@ Scheduler& scheduler() {
 }
 
 using Lock = std::unique_lock<std::mutex>;
+
+/** In a slot: the call has an item, and needs the lock to end. */
+DirectCall* const kShown = reinterpret_cast<DirectCall*>(1);
+
+/** The place of a thread for its direct call: NULL, the call, or kShown. */
+class Slot {
+ public:
+  Slot() {
+    Lock lock(scheduler().mutex);
+    std::vector<std::atomic<DirectCall*>*>& free = scheduler().freeSlots;
+    if (free.empty()) free.push_back(&scheduler().slots.emplace_back(nullptr));
+    call_ = free.back();
+    free.pop_back();
+  }
+  ~Slot() {
+    Lock lock(scheduler().mutex);
+    scheduler().freeSlots.push_back(call_);
+  }
+  Slot(const Slot&) = delete;
+
+  static std::atomic<DirectCall*>& ofThread() {
+    thread_local Slot instance;
+    return *instance.call_;
+  }
+
+ private:
+  std::atomic<DirectCall*>* call_;
+};
 
 /** Adds those communicators of a list whose failure is unhandled. */
 void addFailed(Item& item, const std::vector<std::weak_ptr<Comm>>& failed) {
@@ -88,6 +117,12 @@ void follow(const ItemRef& item, ItemRef& tail) {
     addFailed(*item, tail->failed);
     if (!failureStands(*tail)) tail.reset();
   }
+}
+
+/** Makes item the last one of an order. */
+void append(const ItemRef& item, Order& order) {
+  follow(item, order.tail);
+  order.tail = item;
 }
 
 /** Makes the body of an item run if its stream's thread runs it. Needs the lock. */
@@ -184,12 +219,17 @@ void startThreadOf(const StreamRef& stream) {
   if (stream->closed) stream->thread.detach();
 }
 
-/** Makes items of the calls that have none, and use the stream if there is one. Needs the lock. */
-void showDirectCalls(const Stream* stream = nullptr) {
-  for (DirectCall* call : scheduler().directCalls) {
-    if (stream == nullptr || call->uses(*stream)) call->show();
+/** Makes items of all direct calls. Needs the lock. */
+void showDirectCalls() {
+  for (std::atomic<DirectCall*>& slot : scheduler().slots) {
+    DirectCall* call = slot;
+    while (call != nullptr && call != kShown && !slot.compare_exchange_weak(call, kShown)) {
+    }
+    if (call != nullptr && call != kShown) call->show();
   }
 }
+
+bool isDone(const ItemRef& item) { return !item || item->done; }
 
 uint64_t epochOf(View<CommRef> comms) {
   uint64_t sum = 0;
@@ -210,13 +250,14 @@ ItemRef join(Follow&& followAll) {
 }
 
 ItemRef allIn(Stream& stream) {
-  showDirectCalls(&stream);
-  return join([&](const ItemRef& item) { follow(item, stream.tail); });
+  showDirectCalls();
+  return join([&](const ItemRef& item) { follow(item, stream.order.tail); });
 }
 
-StreamRef& defaultStream() {
-  thread_local StreamRef stream = std::make_shared<Stream>(0);
-  return stream;
+/** Only calls of this thread refer to it, so that the reference needs no count. */
+StreamRef defaultStream() {
+  thread_local Stream stream(0);
+  return StreamRef(StreamRef(), &stream);
 }
 
 /** Registers the caller as waiting for an item, so that an abort can end the wait. Needs the lock. */
@@ -281,8 +322,8 @@ void recordLaunch(cudaEvent_t handle, const std::vector<StreamRef>& streams, con
   if (found == scheduler().events.end()) return;
   showDirectCalls();
   found->second.item = join([&](const ItemRef& item) {
-    for (const StreamRef& stream : streams) follow(item, stream->tail);
-    for (const CommRef& comm : comms) follow(item, comm->lastItem);
+    for (const StreamRef& stream : streams) follow(item, stream->order.tail);
+    for (const CommRef& comm : comms) follow(item, comm->order.tail);
   });
   found->second.recorded = now();
 }
@@ -294,7 +335,6 @@ ItemRef enqueue(View<StreamRef> streams, View<CommRef> comms, RunBy by, Body bod
   if (by == RunBy::Caller) item->comms.assign(comms.begin(), comms.end());
   item->epoch = epochOf(comms);
   Lock lock(scheduler().mutex);
-  showDirectCalls();
   for (const StreamRef& stream : streams) {
     if (stream->closed) fail(ncclInvalidArgument, "the stream was destroyed during the call");
   }
@@ -306,11 +346,12 @@ ItemRef enqueue(View<StreamRef> streams, View<CommRef> comms, RunBy by, Body bod
       runBody(item, own);
     }).detach();
   }
+  for (const StreamRef& stream : streams) stream->order.hasItems = true;
+  for (const CommRef& comm : comms) comm->order.hasItems = true;
+  showDirectCalls();
   addUnfinished(item);
-  for (const StreamRef& stream : streams) follow(item, stream->tail);
-  for (const CommRef& comm : comms) follow(item, comm->lastItem);
-  for (const StreamRef& stream : streams) stream->tail = item;
-  for (const CommRef& comm : comms) comm->lastItem = item;
+  for (const StreamRef& stream : streams) append(item, stream->order);
+  for (const CommRef& comm : comms) append(item, comm->order);
   if (by == RunBy::Stream) {
     item->home = streams.front();
     item->home->unfinished++;
@@ -336,37 +377,48 @@ void runHere(const ItemRef& item) {
   body();
 }
 
-DirectCall::DirectCall(const CommRef& comm, const StreamRef& stream) : comm_(comm), stream_(stream) {
+DirectCall::DirectCall(const CommRef& comm, const StreamRef& stream)
+    : comm_(comm), stream_(stream), slot_(Slot::ofThread()), outer_(slot_) {
+  // From here on other threads call show.
+  slot_ = this;
+  begun_ = !stream->order.hasItems && !comm->order.hasItems;
+  if (begun_) return;
   Lock lock(scheduler().mutex);
-  begun_ = !stream->closed && (!stream->tail || stream->tail->done) && (!comm->lastItem || comm->lastItem->done);
-  if (begun_) scheduler().directCalls.push_back(this);
+  bool isFirst = item_ ? item_->open == 0 : isDone(stream->order.tail) && isDone(comm->order.tail);
+  begun_ = isFirst && !stream->closed;
+  if (!begun_) {
+    leave();
+  } else if (!item_) {
+    stream->order.hasItems = false;
+    comm->order.hasItems = false;
+  }
 }
 
 DirectCall::~DirectCall() {
-  if (!begun_) return;
+  if (!begun_ || (outer_ == nullptr && slot_.exchange(nullptr) == this && !item_)) return;
   Lock lock(scheduler().mutex);
-  remove();
-  if (item_) finish(item_);
+  leave();
 }
 
-/** Needs the lock. */
-void DirectCall::remove() {
-  std::vector<DirectCall*>& all = scheduler().directCalls;
-  *std::find(all.begin(), all.end(), this) = all.back();
-  all.pop_back();
+/** Empties the slot, and finishes the item unless it waits for others. Needs the lock. */
+void DirectCall::leave() {
+  slot_ = outer_;
+  if (!item_) return;
+  comm_->callers--;
+  if (item_->open == 0) finish(item_);
 }
 
 void DirectCall::show() {
   if (item_) return;
+  if (outer_ != nullptr && outer_ != kShown) outer_->show();
   item_ = std::make_shared<Item>();
   item_->works = true;
+  comm_->callers++;
+  stream_->order.hasItems = true;
+  comm_->order.hasItems = true;
   addUnfinished(item_);
-  follow(item_, stream_->tail);
-  follow(item_, comm_->lastItem);
-  stream_->tail = comm_->lastItem = item_;
-  if (stream_->isDefault()) return;
-  item_->home = stream_;
-  stream_->unfinished++;
+  append(item_, stream_->order);
+  append(item_, comm_->order);
 }
 
 void DirectCall::reportFailure() {
@@ -380,15 +432,18 @@ void DirectCall::continueInStream(Body body) {
   startThreadOf(stream_);
   show();
   item_->body = std::move(body);
-  makeReady(item_);
-  remove();
+  item_->home = stream_;
+  stream_->unfinished++;
+  if (item_->open == 0) makeReady(item_);
+  slot_ = outer_;
+  comm_->callers--;
   begun_ = false;
 }
 
 void awaitOperations(Comm& comm) {
   Lock lock(scheduler().mutex);
   showDirectCalls();
-  ItemRef last = comm.lastItem;
+  ItemRef last = comm.order.tail;
   uint64_t epoch = comm.epoch;
   if (last) waitAsCaller(last, lock, [&] { return last->done || comm.epoch != epoch; });
 }
@@ -396,7 +451,13 @@ void awaitOperations(Comm& comm) {
 bool hasOperations(Comm& comm) {
   Lock lock(scheduler().mutex);
   showDirectCalls();
-  return comm.lastItem && !comm.lastItem->done;
+  return !isDone(comm.order.tail);
+}
+
+bool hasCallers(Comm& comm) {
+  Lock lock(scheduler().mutex);
+  showDirectCalls();
+  return comm.callers > 0;
 }
 
 void wakeCallers() {
@@ -437,12 +498,14 @@ extern "C" ncclResult_t nccl4jHostStreamDestroy(cudaStream_t stream) {
     StreamRef known = requireStream(stream, "HostStreamDestroy");
     if (known->isDefault()) fail(ncclInvalidArgument, "HostStreamDestroy : the default stream cannot be destroyed");
     Lock lock(scheduler().mutex);
-    showDirectCalls(known.get());
+    showDirectCalls();
     known->closed = true;
+    // Later calls look at it with the lock.
+    known->order.hasItems = true;
     known->wake.notify_all();
     scheduler().streams.erase(known->handle);
     if (!known->thread.joinable()) return ncclSuccess;
-    bool idle = !known->tail || known->tail->done;
+    bool idle = isDone(known->order.tail);
     std::thread thread = std::move(known->thread);
     lock.unlock();
     if (idle) {
@@ -458,8 +521,8 @@ extern "C" ncclResult_t nccl4jHostStreamQuery(cudaStream_t stream) {
   return guarded([&]() -> ncclResult_t {
     StreamRef known = requireStream(stream, "HostStreamQuery");
     Lock lock(scheduler().mutex);
-    showDirectCalls(known.get());
-    return known->tail ? stateOf(*known->tail) : ncclSuccess;
+    showDirectCalls();
+    return known->order.tail ? stateOf(*known->order.tail) : ncclSuccess;
   });
 }
 
@@ -467,9 +530,9 @@ extern "C" ncclResult_t nccl4jHostStreamSynchronize(cudaStream_t stream) {
   return guarded([&]() -> ncclResult_t {
     StreamRef known = requireStream(stream, "HostStreamSynchronize");
     Lock lock(scheduler().mutex);
-    showDirectCalls(known.get());
-    if (!known->tail) return ncclSuccess;
-    ItemRef all = known->tail->done ? known->tail : allIn(*known);
+    showDirectCalls();
+    if (!known->order.tail) return ncclSuccess;
+    ItemRef all = known->order.tail->done ? known->order.tail : allIn(*known);
     all->changed.wait(lock, [&] { return all->done; });
     return stateOf(*all);
   });
@@ -480,9 +543,10 @@ extern "C" ncclResult_t nccl4jHostStreamWaitEvent(cudaStream_t stream, nccl4jHos
     StreamRef known = requireStream(stream, "HostStreamWaitEvent");
     Lock lock(scheduler().mutex);
     Event& marked = requireEvent(event, "HostStreamWaitEvent", true);
-    showDirectCalls(known.get());
-    known->tail = join([&](const ItemRef& item) {
-      follow(item, known->tail);
+    known->order.hasItems = true;
+    showDirectCalls();
+    known->order.tail = join([&](const ItemRef& item) {
+      follow(item, known->order.tail);
       // The event keeps its item for further waits.
       ItemRef last = marked.item;
       follow(item, last);

@@ -18,6 +18,7 @@
 // NCCL_SHRINK_ABORT. On a GPU the stream would be blocked until then.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -34,11 +35,18 @@ struct Item;
 using ItemRef = std::shared_ptr<Item>;
 using CommRef = std::shared_ptr<Comm>;
 
-/** A queue. The lock of stream.cpp guards all members except handle. */
+/** The order of the items of a stream or of a communicator. */
+struct Order {
+  ItemRef tail;  // the last item; guarded by the lock of stream.cpp
+  /** False if no item is unfinished: a direct call needs no lock then. Set with the lock, before direct calls are shown. */
+  std::atomic<bool> hasItems{false};
+};
+
+/** A queue. The lock of stream.cpp guards all members except handle and order.hasItems. */
 struct Stream {
   explicit Stream(uintptr_t number) : handle(number) {}
   const uintptr_t handle;  // 0: the default stream of a thread
-  ItemRef tail;
+  Order order;
   std::deque<ItemRef> ready;  // items for the thread that wait for nothing
   size_t unfinished = 0;      // items of the thread, ready or not
   Condition wake;
@@ -94,7 +102,8 @@ void runHere(const ItemRef& item);
 
 /**
  * A call that runs its operations itself. It has no item, which costs more than a small operation, unless another thread
- * needs one to follow.
+ * needs one to follow. Each thread has a slot in which other threads find its call: a call and the creation of an item
+ * each write first and then look, so that one of them sees the other. Only then does the call take the lock.
  */
 class DirectCall {
  public:
@@ -108,14 +117,15 @@ class DirectCall {
   void reportFailure();
   /** Ends the call; the thread of the created stream runs the body. Throws if there is no such thread. */
   void continueInStream(Body body);
-  bool uses(const Stream& stream) const { return stream_.get() == &stream; }
-  /** Gives the call an item. Needs the lock of stream.cpp. */
+  /** Gives the call an item, and the one around it. Needs the lock of stream.cpp. */
   void show();
 
  private:
-  void remove();
+  void leave();
   const CommRef& comm_;
   const StreamRef& stream_;
+  std::atomic<DirectCall*>& slot_;
+  DirectCall* const outer_;  // the call in which a profiler makes this one, or NULL
   ItemRef item_;
   bool begun_ = false;
 };
@@ -123,6 +133,8 @@ class DirectCall {
 /** Waits until all operations of a communicator are done or cancelled. */
 void awaitOperations(Comm& comm);
 bool hasOperations(Comm& comm);
+/** True if a thread is inside a call on the communicator. */
+bool hasCallers(Comm& comm);
 
 /** Makes callers in runHere and awaitOperations check whether their communicators were cancelled. */
 void wakeCallers();

@@ -14,7 +14,7 @@ Frame Operation::frame() const {
   Frame frame;
   frame.call = call;
   frame.type = static_cast<uint8_t>(type);
-  frame.op = op;
+  frame.op = static_cast<int16_t>(op);
   frame.root = root;
   frame.count = count;
   if (call == Call::AlltoAllv) {
@@ -33,7 +33,7 @@ bool Frame::take(const void* elements, size_t bytes) {
   bool takes = bytes > 0 && bytes <= sizeof words;
   if (!takes) return false;
   memcpy(words, elements, bytes);
-  inlined = static_cast<uint8_t>(bytes);
+  inlined = static_cast<uint16_t>(bytes);
   return true;
 }
 

@@ -65,6 +65,29 @@ struct Operation {
   Frame frame() const;
 };
 
+/** An element for each rank; those of few ranks need no allocation. */
+template <class T>
+class ByRank {
+ public:
+  explicit ByRank(size_t ranks)
+      : many_(ranks > kFew ? new T[ranks]() : nullptr), data_(many_ ? many_.get() : few_), size_(ranks) {}
+  T* begin() { return data_; }
+  T* end() { return data_ + size_; }
+  const T* begin() const { return data_; }
+  const T* end() const { return data_ + size_; }
+  T* data() { return data_; }
+  size_t size() const { return size_; }
+  T& operator[](size_t rank) { return data_[rank]; }
+  const T& operator[](size_t rank) const { return data_[rank]; }
+
+ private:
+  static constexpr size_t kFew = 4;
+  T few_[kFew] = {};
+  const std::unique_ptr<T[]> many_;
+  T* const data_;
+  const size_t size_;
+};
+
 /** The destination of the next bytes from a rank. */
 struct Space {
   char* data = nullptr;
@@ -130,10 +153,12 @@ class Task {
 
 std::unique_ptr<Task> makeCollective(Comm& comm, Operation&& operation);
 /** Runs a collective to its end, without the memory that makeCollective needs. */
-void runCollective(const CommRef& comm, Operation&& operation);
+void runCollective(Comm& comm, Operation&& operation);
 
 /** All Send and Recv calls of one group on one communicator, in the order of the calls. */
 std::unique_ptr<Task> makePointToPoint(Comm& comm, std::vector<Operation> operations);
+/** Runs such calls to their end, without the memory that makePointToPoint needs. */
+void runPointToPoint(Comm& comm, Operation* operations, size_t count);
 
 std::unique_ptr<Task> makeRegistration(Comm& comm, Operation operation);
 
@@ -142,8 +167,8 @@ std::unique_ptr<Task> makeOneSided(Comm& comm, std::vector<Operation> operations
 
 /** The work of one communicator in a group. */
 struct Work {
-  std::shared_ptr<Comm> comm;
-  uint64_t epoch = 0;  // of the communicator, at the call
+  Comm* comm = nullptr;  // which the caller keeps
+  uint64_t epoch = 0;    // of the communicator, at the call
   Task* borrowed = nullptr;                  // the only task, if it belongs to the caller
   std::unique_ptr<Task> task;                // the first one
   std::vector<std::unique_ptr<Task>> tasks;  // after it
@@ -180,5 +205,7 @@ class Progress {
  */
 void runWork(std::vector<Work> work);
 void runWork(Work& work);
+/** Runs one task of the caller. */
+void runTask(Comm& comm, Task& task);
 
 }  // namespace host

@@ -16,7 +16,7 @@
 namespace host {
 
 constexpr uint32_t kWireMagic = 0x34484a4e;
-constexpr uint32_t kWireVersion = 6;
+constexpr uint32_t kWireVersion = 7;
 
 enum class FrameKind : uint8_t {
   Collective,  // a rank has entered a collective; both sides compare
@@ -28,16 +28,17 @@ enum class FrameKind : uint8_t {
 using ConfigWords = std::array<uint64_t, 3>;
 
 /**
- * The signature of a call, before its elements; with few elements, which are then in its words, a whole message. As large
- * as a cache line, so that such a message moves between two processors at once.
+ * The signature of a call, before its elements; with few elements, a whole message. As large as a cache line, so that a
+ * message with elements in its words moves between two processors at once.
  */
 struct Frame {
   uint32_t number = 0;  // of the frames in this direction, from kFirstFrame
   FrameKind kind = FrameKind::Collective;
   Call call = Call::AllReduce;
   uint8_t type = 0;
-  uint8_t inlined = 0;  // number of bytes of elements in words
-  int32_t op = 0;    // reductions: ncclRedOp_t or kPreMulSum; Post of a Send: see AlsoReceives; else 0
+  uint8_t unused = 0;
+  int16_t op = 0;        // reductions: ncclRedOp_t or kPreMulSum; Post of a Send: see AlsoReceives; else 0
+  uint16_t inlined = 0;  // number of bytes of elements that belong to the frame: in words, or in the slots after it
   int32_t root = 0;  // rooted calls: the root; Send and Recv: the peer; else 0
   uint64_t count = 0;
   // Elements, or numbers by FrameWord; calls that exchange two numbers: the numbers; configurable calls: their ConfigWords.
@@ -48,11 +49,14 @@ struct Frame {
 };
 static_assert(sizeof(Frame) == 64, "no padding in frames");
 
+/** Maximum number of bytes of elements in the slots after a frame, in shared memory. */
+constexpr size_t kMaxInlined = 540;
+
 /** Near the end of the numbers, so that they wrap around in every longer run, and not only after 4 billion frames. */
 constexpr uint32_t kFirstFrame = 0u - 200;
 
 /** Frame::op of the Post of a Send whose rank also called Recv with the same count and type. */
-constexpr int32_t kAlsoReceives = 1;
+constexpr int16_t kAlsoReceives = 1;
 
 /**
  * Indexes of Frame::words. AlltoAllv: hashes of matrices that must agree, and the two counts of this pair. PreMulSum: this

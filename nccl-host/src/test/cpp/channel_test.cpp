@@ -44,6 +44,7 @@ class ChannelTest : public testing::TestWithParam<bool> {
 
   Fd memory;
   Channel left, right;
+  char elements[kMaxInlined];  // of the last frame
 };
 
 INSTANTIATE_TEST_SUITE_P(SharedAndSockets, ChannelTest, testing::Bool(), [](const auto& info) {
@@ -125,7 +126,7 @@ TEST_P(SharedChannelTest, ADoorbellRingsOnlyForWhoWaits) {
 TEST_P(SharedChannelTest, FramesArriveInOrderWhileTheirNumbersWrapAround) {
   Frame got;
   for (uint64_t count = 0; count < 1000;) {
-    EXPECT_FALSE(right.receiveFrame(got));
+    EXPECT_FALSE(right.receiveFrame(got, elements));
     uint64_t first = count;
     for (Frame frame; count - first < 1 + first % (kTestSlots / 2); count++) {
       frame.count = count;
@@ -133,7 +134,7 @@ TEST_P(SharedChannelTest, FramesArriveInOrderWhileTheirNumbersWrapAround) {
       ASSERT_TRUE(left.sendFrame(frame));
     }
     for (uint64_t next = first; next < count; next++) {
-      ASSERT_TRUE(right.receiveFrame(got));
+      ASSERT_TRUE(right.receiveFrame(got, elements));
       ASSERT_EQ(next, got.count);
       ASSERT_EQ(~next, got.words[4]);
       ASSERT_EQ(kFirstFrame + static_cast<uint32_t>(next), got.number);
@@ -150,13 +151,66 @@ TEST_P(SharedChannelTest, AFrameNeedsAFreeSlot) {
     // The reader reports a quarter of the slots at a time.
     ASSERT_GT(free, round == 0 ? kTestSlots - 1 : 0u) << round;
     ASSERT_LE(free, kTestSlots) << round;
-    for (uint32_t i = 0; i < 16; i++) ASSERT_TRUE(right.receiveFrame(got));
+    for (uint32_t i = 0; i < 16; i++) ASSERT_TRUE(right.receiveFrame(got, elements));
   }
+}
+
+TEST_P(SharedChannelTest, ElementsOfAFrameArriveWithIt) {
+  std::mt19937 random(3);
+  const size_t words = sizeof(Frame::words);
+  for (int round = 0; round < 2000; round++) {
+    size_t size = random() % 8 == 0 ? random() % (words + 1) : words + random() % (kMaxInlined - words + 1);
+    // The first words of slots with elements must not pass for numbers of frames.
+    std::vector<uint32_t> sent(kMaxInlined / 4, kFirstFrame + static_cast<uint32_t>(random() % 2000));
+    Frame frame, got;
+    frame.count = random();
+    frame.inlined = static_cast<uint16_t>(size);
+    ASSERT_TRUE(left.sendFrame(frame, reinterpret_cast<const char*>(sent.data())));
+    ASSERT_TRUE(right.receiveFrame(got, elements));
+    ASSERT_EQ(frame.count, got.count);
+    ASSERT_EQ(size, got.inlined);
+    if (size > words) {
+      ASSERT_EQ(0, memcmp(sent.data(), elements, size)) << size;
+    }
+    ASSERT_FALSE(right.receiveFrame(got, elements)) << size;
+  }
+}
+
+TEST_P(SharedChannelTest, AFrameWithElementsWaitsForAllItsSlots) {
+  Frame frame, got;
+  frame.inlined = kMaxInlined;
+  const uint32_t slots = 1 + kMaxInlined / 60;
+  ASSERT_EQ(slots, Channel::slotsOf(frame));
+  std::vector<char> sent(kMaxInlined, 'x');
+  uint32_t frames = 0;
+  while (left.sendFrame(frame, sent.data())) frames++;
+  EXPECT_EQ(kTestSlots / slots, frames);
+  Channel::Wait wait;
+  wait.freeSlots = slots;
+  EXPECT_FALSE(left.arm(wait));
+  // A single slot is free.
+  left.disarm();
+  ASSERT_TRUE(left.sendFrame(Frame()));
+  for (uint32_t i = 0; i < frames; i++) ASSERT_TRUE(right.receiveFrame(got, elements));
+  EXPECT_TRUE(left.arm(wait));
+  left.disarm();
+}
+
+TEST_P(SharedChannelTest, ANumberOfElementsThatNoFrameHasTakesNoSlots) {
+  Frame frame, got;
+  frame.inlined = kMaxInlined + 1;
+  ASSERT_TRUE(left.sendFrame(frame));
+  ASSERT_TRUE(left.sendFrame(Frame()));
+  ASSERT_TRUE(right.receiveFrame(got, elements));
+  EXPECT_EQ(kMaxInlined + 1, got.inlined);
+  ASSERT_TRUE(right.receiveFrame(got, elements));
+  EXPECT_EQ(0, got.inlined);
 }
 
 TEST_P(SharedChannelTest, ADoorbellRingsForAFrameAndForAFreeSlot) {
   Channel::Wait frameWait, slotWait;
-  frameWait.frame = slotWait.freeSlot = true;
+  frameWait.frame = true;
+  slotWait.freeSlots = 1;
   Frame frame;
   EXPECT_FALSE(right.arm(frameWait));
   EXPECT_FALSE(readable(right));
@@ -171,7 +225,7 @@ TEST_P(SharedChannelTest, ADoorbellRingsForAFrameAndForAFreeSlot) {
   left.disarm();
   while (left.sendFrame(frame)) continue;
   EXPECT_FALSE(left.arm(slotWait));
-  for (uint32_t i = 0; i < kTestSlots; i++) ASSERT_TRUE(right.receiveFrame(frame));
+  for (uint32_t i = 0; i < kTestSlots; i++) ASSERT_TRUE(right.receiveFrame(frame, elements));
   EXPECT_TRUE(readable(left));
 }
 
@@ -206,7 +260,7 @@ TEST_P(SharedChannelTest, ImpossibleNumbersOfFramesGiveNone) {
   Frame frame;
   for (uint32_t number : {1u, 64u, kFirstFrame - 1, kFirstFrame + 1, kFirstFrame + 64, UINT32_MAX}) {
     mapped.slot(1, 0) = number;
-    EXPECT_FALSE(left.receiveFrame(frame)) << number;
+    EXPECT_FALSE(left.receiveFrame(frame, elements)) << number;
   }
   while (left.sendFrame(frame)) continue;
   for (uint32_t read : {65u, 1u << 31, UINT32_MAX}) {

@@ -48,7 +48,7 @@ struct Connected {
   /** Runs one task to its end. */
   void run(std::unique_ptr<Task> task) {
     Work work;
-    work.comm = comm;
+    work.comm = comm.get();
     work.add(std::move(task));
     runWork(work);
   }

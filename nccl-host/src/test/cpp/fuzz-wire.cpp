@@ -87,7 +87,8 @@ class Subject {
                                  Call::Send,      Call::CommWindowRegister};
     static_assert(std::size(calls) == kKinds);
     call_ = calls[kind];
-    count_ = kind == 0 ? 3 : kind == 1 ? 20'000 : 100;
+    // In a frame; in the slots after it; after it.
+    count_ = kind == 0 ? 3 : kind == 1 ? 20'000 : kind % 2 == 0 ? 100 : 200;
   }
 
   static constexpr size_t kKinds = 14;
@@ -149,14 +150,18 @@ class Subject {
 struct Recording {
   std::string data;  // in shared memory: the elements
   std::string control;
-  std::string frames;  // in shared memory
+  std::string frames;  // in shared memory, each with its elements
 };
 
 /** Passes on what has arrived in shared memory, and keeps it. */
 void relay(Channel& from, Channel& to, Recording* record) {
-  for (Frame frame; from.receiveFrame(frame);) {
-    if (record != nullptr) record->frames += bytesOf(frame);
-    while (!to.sendFrame(frame)) std::this_thread::yield();
+  char elements[kMaxInlined];
+  for (Frame frame; from.receiveFrame(frame, elements);) {
+    if (record != nullptr) {
+      record->frames += bytesOf(frame);
+      if (Channel::slotsOf(frame) > 1) record->frames.append(elements, frame.inlined);
+    }
+    while (!to.sendFrame(frame, elements)) std::this_thread::yield();
   }
   char buffer[4096];
   for (long got; (got = from.receive(buffer, sizeof buffer)) > 0;) {
@@ -279,10 +284,17 @@ class Fuzzer {
       Channel theirs;
       auto [socket, doorbell] = newStream();
       theirs.open(std::move(socket), end.memory, kTestRing, false);
-      for (size_t at = 0; at < frames.size(); at += sizeof(Frame)) {
+      for (size_t at = 0; at < frames.size();) {
         Frame frame;
-        memcpy(static_cast<void*>(&frame), &frames[at], std::min(sizeof frame, frames.size() - at));
-        theirs.sendFrame(frame);
+        char elements[kMaxInlined] = {};
+        auto take = [&](void* to, size_t size) {
+          size = std::min(size, frames.size() - at);
+          memcpy(to, frames.data() + at, size);
+          at += size;
+        };
+        take(&frame, sizeof frame);
+        if (Channel::slotsOf(frame) > 1) take(elements, frame.inlined);
+        theirs.sendFrame(frame, elements);
       }
       iovec part{data.data(), data.size()};
       theirs.send(&part, 1);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <chrono>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -102,7 +103,7 @@ TEST_F(GroupTest, MemoryIsFreedAfterACallThatUsesIt) {
   int* memory = static_cast<int*>(calloc(2, sizeof(int)));
   int in = 6, out = 0;
   std::thread receiver([&] { EXPECT_EQ(ncclSuccess, ncclRecv(memory, 1, ncclInt32, 0, comms[1], nullptr)); });
-  while (findComm(comms[1])->callers == 0) std::this_thread::yield();
+  while (!hasCallers(*findComm(comms[1]))) std::this_thread::yield();
   EXPECT_EQ(ncclSuccess, nccl4jHostFree(memory));
   EXPECT_TRUE(hasOperations(*findComm(comms[1])));
   EXPECT_EQ(ncclSuccess, ncclSend(&in, 1, ncclInt32, 1, comms[0], nullptr));
@@ -114,6 +115,36 @@ TEST_F(GroupTest, MemoryIsFreedAfterACallThatUsesIt) {
   ncclRecv(&out, 1, ncclInt32, 0, comms[1], nullptr);
   EXPECT_EQ(ncclSuccess, ncclGroupEnd());
   EXPECT_EQ(6, out);
+}
+
+TEST_F(GroupTest, ACallFollowsAnItemOfItsCommunicatorThatHasNotBegun) {
+  ncclComm_t second[kRanks] = {};
+  ncclGroupStart();
+  for (int rank = 0; rank < kRanks; rank++) ncclCommSplit(comms[rank], 0, rank, &second[rank], nullptr);
+  ASSERT_EQ(ncclSuccess, ncclGroupEnd());
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(ncclSuccess, nccl4jHostStreamCreate(&stream));
+  const size_t many = 1 << 18;
+  std::vector<int> in(many, 2), out(many);
+  int one = 1, outs[3] = {};
+  // The second one waits for the first one, in their stream: it is too long to begin in its call.
+  ASSERT_EQ(ncclSuccess, ncclRecv(&outs[0], 1, ncclInt32, 0, comms[1], stream));
+  ASSERT_EQ(ncclSuccess, ncclRecv(out.data(), many, ncclInt32, 0, second[1], stream));
+  std::thread caller([&] { EXPECT_EQ(ncclSuccess, ncclRecv(&outs[1], 2, ncclInt32, 0, second[1], nullptr)); });
+  while (!hasCallers(*findComm(second[1]))) std::this_thread::yield();
+  // It must not begin.
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(ncclSuccess, ncclSend(&one, 1, ncclInt32, 1, comms[0], nullptr));
+  EXPECT_EQ(ncclSuccess, ncclSend(in.data(), many, ncclInt32, 1, second[0], nullptr)) << ncclGetLastError(nullptr);
+  EXPECT_EQ(ncclSuccess, ncclSend(in.data(), 2, ncclInt32, 1, second[0], nullptr)) << ncclGetLastError(nullptr);
+  caller.join();
+  EXPECT_EQ(ncclSuccess, nccl4jHostStreamSynchronize(stream));
+  EXPECT_EQ(in, out);
+  EXPECT_EQ(1, outs[0]);
+  EXPECT_EQ(2, outs[1]);
+  EXPECT_EQ(2, outs[2]);
+  EXPECT_EQ(ncclSuccess, nccl4jHostStreamDestroy(stream));
+  for (ncclComm_t comm : second) EXPECT_EQ(ncclSuccess, ncclCommAbort(comm));
 }
 
 /** Creates two communicators of each rank in one group, and uses both. */
@@ -148,7 +179,7 @@ void splitTwice(ncclComm_t* comms, int ranks) {
 
 TEST_F(GroupTest, TwoSplitsOfOneParentRunInTheOrderOfTheCalls) {
   splitTwice(comms, kRanks);
-  for (ncclComm_t comm : comms) EXPECT_EQ(0, findComm(comm)->callers);
+  for (ncclComm_t comm : comms) EXPECT_FALSE(hasCallers(*findComm(comm)));
 }
 
 TEST_F(GroupTest, TwoSplitsOfARevokedParentRunInTheOrderOfTheCalls) {
@@ -169,7 +200,7 @@ TEST_F(GroupTest, AFailureDiscardsAllCommunicatorsOfTheGroup) {
   EXPECT_EQ(ncclRemoteError, ncclGroupEnd());
   other.join();
   for (ncclComm_t child : children) EXPECT_EQ(nullptr, child);
-  EXPECT_EQ(0, findComm(comms[0])->callers);
+  EXPECT_FALSE(hasCallers(*findComm(comms[0])));
 }
 
 TEST_F(GroupTest, MessagesToOneselfMustBePairs) {

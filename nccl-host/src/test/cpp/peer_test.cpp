@@ -37,7 +37,8 @@ class Pair {
 
   void send(Frame frame) {
     if (theirs.shared()) {
-      ASSERT_TRUE(theirs.sendFrame(frame));
+      const char elements[kMaxInlined] = {};
+      ASSERT_TRUE(theirs.sendFrame(frame, elements));
       return;
     }
     frame.number = nextFrame++;
@@ -116,7 +117,7 @@ TEST_P(PeerTest, FramesOfNoRankAreRefused) {
     fresh.send(frame);
     EXPECT_EQ(unintelligible, fresh.messages({Call::Recv}));
   }
-  for (uint8_t bytes : {0, 3, 5, 40, 255}) {
+  for (uint16_t bytes : {0, 3, 5, 40, 255, 540, 541, 65535}) {
     Pair fresh(GetParam());
     Frame frame = operation(Call::AllReduce).frame();
     frame.inlined = bytes;
@@ -147,9 +148,10 @@ TEST_P(PeerTest, RootsDoNotFillTheConnection) {
     send(operation(Call::Broadcast).frame());
     ASSERT_EQ("", collective(Call::Broadcast));
     Frame frame;
-    ASSERT_TRUE(theirs.shared() ? theirs.receiveFrame(frame) : theirs.receive(&frame, sizeof frame) == sizeof frame);
+    char elements[kMaxInlined];
+    ASSERT_TRUE(theirs.shared() ? theirs.receiveFrame(frame, elements) : theirs.receive(&frame, sizeof frame) == sizeof frame);
     ASSERT_EQ(sizeof in, frame.inlined);
-    ASSERT_LE(rank.peer(1).unverified.size(), 1u);
+    ASSERT_LE(rank.peer(1).unverified.size(), 16u);
   }
 }
 
@@ -183,6 +185,85 @@ TEST_P(PeerTest, ElementsOfASendWaitForALaterRecv) {
   }
 }
 
+// Of one rank they come with its frame, of the other one after it.
+TEST(MixedPeersTest, AFoldTakesElementsFromSharedMemoryAndFromASocket) {
+  const size_t count = 100;
+  Connected rank(3, true);
+  auto [mine, theirs] = newStream();
+  rank.peer(2).data.open(std::move(mine), Fd(), kTestRing, true);
+  Channel one, two;
+  one.open(std::move(rank.ends[1].data), rank.ends[1].memory, kTestRing, false);
+  two.open(std::move(theirs), Fd(), kTestRing, false);
+  std::vector<int32_t> ofZero(count, 1), ofOne(count, 20), ofTwo(count, 300);
+  Operation operation;
+  operation.send = operation.recv = reinterpret_cast<char*>(ofZero.data());
+  operation.count = count;
+  operation.type = ncclInt32;
+  Frame frame = operation.frame();
+  frame.inlined = count * sizeof(int32_t);
+  ASSERT_TRUE(one.sendFrame(frame, reinterpret_cast<const char*>(ofOne.data())));
+  frame.inlined = 0;
+  frame.number = kFirstFrame;
+  iovec parts[2] = {{&frame, sizeof frame}, {ofTwo.data(), count * sizeof(int32_t)}};
+  ASSERT_EQ(static_cast<long>(sizeof frame + count * sizeof(int32_t)), two.send(parts, 2));
+  EXPECT_EQ("", failureOf([&] { rank.run(makeCollective(*rank.comm, std::move(operation))); }));
+  EXPECT_EQ(std::vector<int32_t>(count, 321), ofZero);
+  // Its own elements left before the result took their place.
+  std::vector<char> got(kMaxInlined);
+  ASSERT_TRUE(one.receiveFrame(frame, got.data()));
+  ASSERT_EQ(count * sizeof(int32_t), frame.inlined);
+  for (size_t i = 0; i < count; i++) ASSERT_EQ(1, reinterpret_cast<int32_t*>(got.data())[i]);
+}
+
+TEST(PeerQueueTest, ElementsOfAFrameWaitWithIt) {
+  Pair pair(true);
+  std::vector<int32_t> in(100, 4);
+  Operation broadcast = pair.operation(Call::Broadcast);
+  broadcast.send = broadcast.recv = reinterpret_cast<char*>(in.data());
+  broadcast.count = in.size();
+  int queued = 0;
+  while (pair.rank.peer(1).out.empty()) {
+    pair.rank.peer(1).postInlined(broadcast.frame(), in.data(), in.size() * sizeof(int32_t));
+    queued++;
+  }
+  in.assign(in.size(), -1);
+  for (int i = 0; i < queued; i++) {
+    Frame frame;
+    alignas(4) char got[kMaxInlined];
+    if (i == 1) {
+      // Room for the queued one.
+      pair.rank.peer(1).data.sendFrame(pair.rank.peer(1).out.front().frame, pair.rank.peer(1).out.front().elements.data());
+    }
+    ASSERT_TRUE(pair.theirs.receiveFrame(frame, got)) << i;
+    ASSERT_EQ(in.size() * sizeof(int32_t), frame.inlined);
+    for (size_t k = 0; k < in.size(); k++) ASSERT_EQ(4, reinterpret_cast<int32_t*>(got)[k]);
+  }
+}
+
+TEST_P(PeerTest, ElementsInSlotsWaitForALaterRecv) {
+  if (!GetParam()) GTEST_SKIP() << "there are no slots";
+  std::vector<int32_t> first(100, 3), second(50, 8), got(100);
+  Operation recv = operation(Call::Recv);
+  recv.recv = reinterpret_cast<char*>(got.data());
+  for (const auto* sent : {&first, &second}) {
+    recv.count = sent->size();
+    Frame frame = recv.frame();
+    frame.kind = FrameKind::Post;
+    frame.call = Call::Send;
+    frame.root = 0;
+    frame.inlined = static_cast<uint16_t>(sent->size() * sizeof(int32_t));
+    ASSERT_TRUE(theirs.sendFrame(frame, reinterpret_cast<const char*>(sent->data())));
+  }
+  send(post(Call::Recv));
+  EXPECT_EQ("", messages({Call::Send})) << "reads the three frames";
+  for (const auto* sent : {&first, &second}) {
+    recv.count = sent->size();
+    EXPECT_EQ("", failureOf([&] { rank.run(makePointToPoint(*rank.comm, {recv})); }));
+    got.resize(sent->size());
+    EXPECT_EQ(*sent, got);
+  }
+}
+
 TEST_P(PeerTest, AShortSendNeedsNoAnswer) {
   Frame frame = post(Call::Send);
   int32_t element = 7;
@@ -203,7 +284,7 @@ TEST_P(PeerTest, AShortSendWaitsForItsRecv) {
 }
 
 TEST_P(PeerTest, AShortSendOfAnotherSizeIsRefused) {
-  for (uint8_t bytes : {0, 3, 5, 41, 255}) {
+  for (uint16_t bytes : {0, 3, 5, 41, 255, 540, 541, 65535}) {
     Pair fresh(GetParam());
     Frame frame = post(Call::Send);
     frame.inlined = bytes;

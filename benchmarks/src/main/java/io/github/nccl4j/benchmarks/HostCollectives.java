@@ -30,10 +30,11 @@ import picocli.CommandLine.Spec;
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Times collectives of floats between processes on this machine: with Open MPI; with the host engine from C, on the "
-                    + "default stream and on a created stream; with the host engine through highlevel, on a created stream; and "
-                    + "with PyTorch's Gloo. Prints the median over the rounds of the microseconds of a call on the slowest "
-                    + "rank, and in brackets the ratio to Open MPI.",
+            "Times collectives of floats between processes on this machine: with Open MPI, for calls of one thread and of "
+                    + "several (MPI_THREAD_MULTIPLE); with the host engine from C, on the default stream and on a created "
+                    + "stream; with the host engine through highlevel, on a created stream; and with PyTorch's Gloo. Prints "
+                    + "the median over the rounds of the microseconds of a call on the slowest rank, and in brackets the "
+                    + "ratio to Open MPI.",
             "",
             "A size is that of the larger buffer of a rank, as in nccl-tests. Needs g++. Omits Open MPI or PyTorch if it is not "
                     + "installed. On a machine with other load, only the ratios are meaningful.",
@@ -143,20 +144,21 @@ public final class HostCollectives implements Callable<Integer> {
         List<String> arguments = List.of(sizeList, String.valueOf(rounds));
         try {
             Path mpi = StubLibraries.makeMpiCollectives(folder);
+            List<String> launcher = List.of(
+                    "env",
+                    "OMPI_ALLOW_RUN_AS_ROOT=1",
+                    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+                    "mpirun",
+                    "--oversubscribe",
+                    "--bind-to",
+                    "none",
+                    "-np",
+                    String.valueOf(ranks));
+            programs.put(MPI, operation -> join(launcher, common(mpi.toString(), operation, arguments)));
             programs.put(
-                    MPI,
-                    operation -> join(
-                            List.of(
-                                    "env",
-                                    "OMPI_ALLOW_RUN_AS_ROOT=1",
-                                    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
-                                    "mpirun",
-                                    "--oversubscribe",
-                                    "--bind-to",
-                                    "none",
-                                    "-np",
-                                    String.valueOf(ranks)),
-                            common(mpi.toString(), operation, arguments)));
+                    MPI + ", threads",
+                    operation ->
+                            join(launcher, join(common(mpi.toString(), operation, arguments), List.of("multiple"))));
         } catch (IOException failure) {
             skipped.put(MPI, firstLine(failure.getMessage()));
         }
