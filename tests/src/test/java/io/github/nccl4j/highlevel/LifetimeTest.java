@@ -8,13 +8,10 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.highlevel.Element.Float32;
 import io.github.nccl4j.internal.memory.Lifetime;
-import java.util.ArrayList;
+import io.github.nccl4j.tests.TestLog;
 import java.util.List;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.logging.Handler;
-import java.util.logging.LogRecord;
-import java.util.logging.Logger;
 import org.junit.jupiter.api.Test;
 
 /** Closing, uses and pins, in any order and in several threads. */
@@ -126,37 +123,15 @@ class LifetimeTest {
 
     @Test
     void logsFailureOfLastUnpin() {
-        List<LogRecord> records = new ArrayList<>();
-        Logger logger = Logger.getLogger("io.github.nccl4j");
-        Handler handler = new Handler() {
-            @Override
-            public void publish(LogRecord record) {
-                records.add(record);
-            }
-
-            @Override
-            public void flush() {}
-
-            @Override
-            public void close() {}
-        };
-        logger.addHandler(handler);
-        logger.setUseParentHandlers(false);
-        try {
+        try (TestLog log = new TestLog()) {
             lifetime.pin();
             lifetime.close(() -> {
                 throw new IllegalArgumentException("the device is gone");
             });
             lifetime.unpin();
-        } finally {
-            logger.removeHandler(handler);
-            logger.setUseParentHandlers(true);
+            assertEquals(List.of("WARNING: the thing was closed, but could not be freed later"), log.lines());
+            assertEquals("the device is gone", log.records().get(0).getThrown().getMessage());
         }
-        assertEquals(1, records.size());
-        assertEquals(
-                "the thing was closed, but could not be freed later",
-                records.get(0).getMessage());
-        assertEquals("the device is gone", records.get(0).getThrown().getMessage());
         assertThrows(IllegalArgumentException.class, () -> new Lifetime("other").close(() -> {
             throw new IllegalArgumentException("without pins it is thrown");
         }));

@@ -11,17 +11,13 @@ import io.github.nccl4j.header.Field;
 import io.github.nccl4j.library.NcclLibraryException;
 import io.github.nccl4j.nccl.ncclConfig_t;
 import io.github.nccl4j.tests.PackagedHeader;
+import io.github.nccl4j.tests.TestLog;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.logging.Handler;
-import java.util.logging.LogRecord;
-import java.util.logging.Logger;
-import java.util.logging.SimpleFormatter;
 import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.PointerPointer;
 import org.junit.jupiter.api.Test;
@@ -184,30 +180,13 @@ class NativeConfigTest {
                 .maxCtas(2)
                 .ignoreUnsupported()
                 .build();
-        List<String> logged = new ArrayList<>();
-        Logger logger = Logger.getLogger("io.github.nccl4j");
-        Handler handler = new Handler() {
-            @Override
-            public void publish(LogRecord record) {
-                logged.add(record.getLevel() + " " + new SimpleFormatter().formatMessage(record));
-            }
-
-            @Override
-            public void flush() {}
-
-            @Override
-            public void close() {}
-        };
-        logger.addHandler(handler);
-        try {
+        try (TestLog log = new TestLog()) {
             assertEquals(Map.of(ConfigField.MAX_CTAS, 2), config.supportedBy(OLD, "the library"));
-        } finally {
-            logger.removeHandler(handler);
+            assertEquals(
+                    List.of("WARNING: commName needs NCCL " + ConfigField.COMM_NAME.since()
+                            + ", loaded is the library: left out"),
+                    log.lines());
         }
-        assertEquals(
-                List.of("WARNING commName needs NCCL " + ConfigField.COMM_NAME.since()
-                        + ", loaded is the library: left out"),
-                logged);
     }
 
     @Test

@@ -6,15 +6,16 @@ import java.util.List;
 import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
+import java.util.logging.SimpleFormatter;
 
 /** Records what is logged while it is open. */
 public final class TestLog implements AutoCloseable {
-    private final Logger logger = Logger.getLogger("io.github.nccl4j");
-    private final List<String> lines = Collections.synchronizedList(new ArrayList<>());
+    private final Logger logger;
+    private final List<LogRecord> records = Collections.synchronizedList(new ArrayList<>());
     private final Handler handler = new Handler() {
         @Override
         public void publish(LogRecord line) {
-            lines.add(line.getLevel() + ": " + line.getMessage());
+            records.add(line);
         }
 
         @Override
@@ -25,14 +26,27 @@ public final class TestLog implements AutoCloseable {
     };
 
     public TestLog() {
+        this("io.github.nccl4j");
+    }
+
+    /** Records the lines of a logger and of those below it. */
+    public TestLog(String name) {
+        logger = Logger.getLogger(name);
         logger.addHandler(handler);
         logger.setUseParentHandlers(false);
     }
 
     /** Each line with its level, such as "WARNING: text". */
     public List<String> lines() {
-        synchronized (lines) {
-            return List.copyOf(lines);
+        return records().stream()
+                .map(line -> line.getLevel() + ": " + new SimpleFormatter().formatMessage(line))
+                .toList();
+    }
+
+    /** The lines with all else that was logged with them, such as an exception. */
+    public List<LogRecord> records() {
+        synchronized (records) {
+            return List.copyOf(records);
         }
     }
 

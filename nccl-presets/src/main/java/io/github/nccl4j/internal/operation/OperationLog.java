@@ -152,17 +152,16 @@ public final class OperationLog {
         if (count != 0) {
             calls[code & OperationKind.CONFIGURED - 1]++;
         }
-        int details = code << OPERATION | type << TYPE;
+        int details = code << OPERATION | type << TYPE | Math.min(op, MAX_OP);
         // Orders these stores after those of the previous operation.
         VarHandle.storeStoreFence();
         target[at + COUNT] = count;
         target[at + STREAM] = stream;
-        if ((peer | group) == 0 && op <= MAX_OP) {
-            WORDS.setRelease(target, at + HEAD, before << 32 | (details | op));
+        if ((peer | group) == 0) {
+            WORDS.setRelease(target, at + HEAD, before << 32 | details);
         } else {
             target[at + PEER_AND_GROUP] = (long) peer << 32 | group & 0xffffffffL;
-            int extended = details | Math.min(op, MAX_OP) | MORE;
-            WORDS.setRelease(target, at + HEAD, before << 32 | extended & 0xffffffffL);
+            WORDS.setRelease(target, at + HEAD, before << 32 | (details | MORE) & 0xffffffffL);
         }
         if (!collective) {
             VarHandle.storeStoreFence();
@@ -279,18 +278,22 @@ public final class OperationLog {
      * @param entries the operations, oldest first
      * @param collectives the number of collectives called until the last of them; -1 if operations were called meanwhile
      */
-    public record Snapshot(List<Entry> entries, long collectives) {}
+    public record Snapshot(List<Entry> entries, long collectives) {
+        private static final long UNKNOWN = -1;
+    }
 
     /** Returns the operations in the log. May be called from any thread. */
     public Snapshot snapshot() {
         Snapshot snapshot = null;
-        for (int attempt = 0; attempt < MAX_ATTEMPTS && (snapshot == null || snapshot.collectives < 0); attempt++) {
+        for (int attempt = 0;
+                attempt < MAX_ATTEMPTS && (snapshot == null || snapshot.collectives == Snapshot.UNKNOWN);
+                attempt++) {
             long before = transfersRecorded;
             VarHandle.fullFence();
             List<Entry> entries = entries();
             VarHandle.fullFence();
             long last = entries.isEmpty() ? 0 : entries.get(entries.size() - 1).sequence();
-            snapshot = new Snapshot(entries, before == transfersBegun ? last - before : -1);
+            snapshot = new Snapshot(entries, before == transfersBegun ? last - before : Snapshot.UNKNOWN);
         }
         return snapshot;
     }

@@ -23,7 +23,7 @@ import java.util.function.LongSupplier;
 final class EventLoop implements Executor {
     private static final int INPUT_BYTES = 1 << 16;
 
-    private static final Shared OF_CLIENTS = new Shared("nccl4j-store-client");
+    static final Shared OF_CLIENTS = new Shared("nccl4j-store-client");
 
     /** A loop that exists while it has users. Thread-safe. */
     static final class Shared {
@@ -50,6 +50,10 @@ final class EventLoop implements Executor {
                 loop.close();
                 loop = null;
             }
+        }
+
+        synchronized int users() {
+            return users;
         }
     }
 

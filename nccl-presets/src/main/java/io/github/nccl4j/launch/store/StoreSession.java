@@ -203,7 +203,7 @@ public final class StoreSession implements StoreRequests, AutoCloseable {
         try {
             List<Integer> gone = Wire.read(response, Wire::numbers);
             List<Integer> later = Wire.read(response, Wire::numbers);
-            for (int i = 0; i + 1 < later.size(); i += 2) {
+            for (int i = 0; i < later.size(); i += 2) {
                 attempts[later.get(i)] = later.get(i + 1);
             }
             gone.forEach(rank -> attempts[rank] = -1);

@@ -43,6 +43,10 @@ class RasCommandTest {
         return new Outcome(command.execute(arguments), out.toString(), err.toString());
     }
 
+    private Outcome forced(ServedLines service, String options) {
+        return ras((service.address() + " --force " + options).split(" "));
+    }
+
     /** A service of a job that is well. */
     private static ServedLines service() throws IOException {
         return new ServedLines(line -> switch (line) {
@@ -98,7 +102,7 @@ class RasCommandTest {
             })
     void optionsAreRequests(String options, String requests) throws IOException {
         try (ServedLines service = service()) {
-            Outcome outcome = ras((service.address() + " --force " + options).split(" "));
+            Outcome outcome = forced(service, options);
             assertEquals(0, outcome.code(), outcome::toString);
             assertEquals(requests, String.join(",", service.received));
         }
@@ -219,7 +223,7 @@ class RasCommandTest {
             })
     void wrongOptionsAreRefused(String options, String message) throws IOException {
         try (ServedLines service = service()) {
-            Outcome refused = ras((service.address() + " --force " + options).split(" "));
+            Outcome refused = forced(service, options);
             assertEquals(2, refused.code());
             assertTrue(refused.err().startsWith(message), refused::toString);
             assertEquals(List.of(), service.received);

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertNotSame;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.nccl4j.tests.TestLog;
 import io.github.nccl4j.tools.support.Threads;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -16,9 +17,6 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
-import java.util.logging.Handler;
-import java.util.logging.LogRecord;
-import java.util.logging.Logger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -143,10 +141,14 @@ class ProcessRanksTest {
         Rank second = member();
         ProcessRanks processRanks = ProcessRanks.join(key, first);
         assertSame(processRanks, ProcessRanks.join(key, second));
+        leaveWithoutAWait(processRanks, first, second);
+    }
+
+    /** Two ranks leave, of which the first must not wait: after a wait that timed out, another thread would free the last one. */
+    private static void leaveWithoutAWait(ProcessRanks processRanks, Rank first, Rank last) {
         List<Thread> freeing = new ArrayList<>();
         processRanks.leave(first, true, () -> freeing.add(Thread.currentThread()));
-        processRanks.leave(second, true, () -> freeing.add(Thread.currentThread()));
-        // If the wait of the first had timed out, another thread would free the second.
+        processRanks.leave(last, true, () -> freeing.add(Thread.currentThread()));
         assertEquals(List.of(Thread.currentThread(), Thread.currentThread()), freeing);
     }
 
@@ -259,11 +261,7 @@ class ProcessRanksTest {
         Rank member = member();
         ProcessRanks processRanks = ProcessRanks.join(key, orphan);
         ProcessRanks.join(key, member);
-        List<Thread> freeing = new ArrayList<>();
-        processRanks.leave(member, true, () -> freeing.add(Thread.currentThread()));
-        processRanks.leave(orphan, true, () -> freeing.add(Thread.currentThread()));
-        // After a wait that timed out, another thread would free the last one.
-        assertEquals(List.of(Thread.currentThread(), Thread.currentThread()), freeing);
+        leaveWithoutAWait(processRanks, member, orphan);
     }
 
     /** A rank that its thread does not close delays one of the others, not each of them. */
@@ -312,10 +310,7 @@ class ProcessRanksTest {
             ProcessRanks.join(key, third);
             processRanks.leave(first, false, firstIsFree::countDown);
             firstIsFree.await();
-            List<Thread> freeing = new ArrayList<>();
-            processRanks.leave(second, true, () -> freeing.add(Thread.currentThread()));
-            processRanks.leave(third, true, () -> freeing.add(Thread.currentThread()));
-            assertEquals(List.of(Thread.currentThread(), Thread.currentThread()), freeing);
+            leaveWithoutAWait(processRanks, second, third);
         } finally {
             end.countDown();
             living.join();
@@ -359,38 +354,16 @@ class ProcessRanksTest {
 
     @Test
     void logsBackgroundFailureAndEndsWait() throws Exception {
-        Logger logger = Logger.getLogger("io.github.nccl4j");
-        List<LogRecord> records = Collections.synchronizedList(new ArrayList<>());
-        Handler handler = new Handler() {
-            @Override
-            public void publish(LogRecord log) {
-                records.add(log);
-            }
-
-            @Override
-            public void flush() {}
-
-            @Override
-            public void close() {}
-        };
-        logger.addHandler(handler);
-        logger.setUseParentHandlers(false);
         RuntimeException failure = new RuntimeException("planted");
-        try {
-            Rank member = member();
+        Rank member = member();
+        try (TestLog log = new TestLog()) {
             ProcessRanks.join(CommunicatorKey.UNKNOWN, member).leave(member, true, () -> {
                 throw failure;
             });
             ProcessRanks.awaitFreeing();
-        } finally {
-            logger.removeHandler(handler);
-            logger.setUseParentHandlers(true);
+            assertEquals(List.of("WARNING: " + member + " could not be freed"), log.lines());
+            assertSame(failure, log.records().get(0).getThrown());
         }
-        assertEquals(1, records.size());
-        assertTrue(
-                records.get(0).getMessage().endsWith(" could not be freed"),
-                records.get(0).getMessage());
-        assertSame(failure, records.get(0).getThrown());
     }
 
     private static void await(CountDownLatch latch) {

@@ -8,6 +8,8 @@ import io.github.nccl4j.tools.support.Threads;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.Callable;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
 
@@ -245,6 +247,26 @@ class OperationLogTest {
         call(log, OperationKind.REDUCE.code(), 4);
         assertEquals(3, log.snapshot().collectives());
         assertEquals(7, log.snapshot().entries().size());
+    }
+
+    /** With the entries of before, a transfer that is recorded meanwhile would be taken for a collective. */
+    @Test
+    void snapshotIsMadeAgainAfterATransfer() throws Exception {
+        OperationLog log = new OperationLog(7, gate);
+        call(log, OperationKind.ALL_REDUCE.code(), 4);
+        FutureTask<OperationLog.Snapshot> reader = new FutureTask<>(log::snapshot);
+        Thread thread = new Thread(reader);
+        // The reader waits for the times of the first operation.
+        synchronized (log) {
+            thread.start();
+            while (thread.getState() != Thread.State.BLOCKED) {
+                Thread.onSpinWait();
+            }
+            call(log, OperationKind.SEND.code(), 4);
+        }
+        OperationLog.Snapshot snapshot = reader.get(LIMIT.toSeconds(), TimeUnit.SECONDS);
+        assertEquals(1, snapshot.collectives());
+        assertEquals(2, snapshot.entries().size());
     }
 
     @Test

@@ -6,6 +6,9 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -40,6 +43,14 @@ class PolledFuturesTest {
         future.get();
         assertEquals(thread, asked.get().getName());
         assertEquals(0, left.get(), "polled after its completion");
+    }
+
+    /** Pauses of 0.2 ms. The first poll is that of the caller. */
+    @Test
+    void theThreadPausesBetweenPolls() throws Exception {
+        List<Long> polls = Collections.synchronizedList(new ArrayList<>());
+        futures.when(() -> polls.add(System.nanoTime()) && polls.size() == 100).get();
+        assertTrue(polls.get(99) - polls.get(1) > 10_000_000, "the thread has polled without pauses");
     }
 
     @Test

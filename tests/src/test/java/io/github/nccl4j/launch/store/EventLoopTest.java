@@ -2,17 +2,20 @@ package io.github.nccl4j.launch.store;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNotSame;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.nccl4j.tests.TestLog;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.SocketOption;
 import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
+import java.nio.channels.ClosedSelectorException;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
@@ -95,16 +98,44 @@ class EventLoopTest {
         assertTrue(get(ran) - due >= 0);
     }
 
+    /** The loop has run its tasks by then, and must not wait for a channel. Repeated, since the first task may wake it twice. */
+    @Test
+    void taskOfATimerRunsAtOnce() throws Exception {
+        CompletableFuture<Boolean> ran = new CompletableFuture<>();
+        loop.execute(() -> repeat(3, ran));
+        assertTrue(get(ran));
+    }
+
+    private void repeat(int left, CompletableFuture<Boolean> ran) {
+        if (left == 0) {
+            ran.complete(true);
+        } else {
+            loop.timers().schedule(System.nanoTime(), () -> loop.execute(() -> repeat(left - 1, ran)));
+        }
+    }
+
+    @Test
+    void clockIsThatOfTheTimers() throws Exception {
+        EventLoop other = new EventLoop("test-clock", () -> 42);
+        assertEquals(42, other.now());
+        other.close();
+        other.awaitEnd(TimeUnit.SECONDS.toMillis(LIMIT_SECONDS));
+    }
+
     @Test
     void failureOfATaskIsLoggedOnly() throws Exception {
-        loop.execute(() -> {
-            throw new IllegalStateException("a failure of a test");
-        });
-        loop.execute(() -> loop.timers().schedule(System.nanoTime(), () -> {
-            throw new IllegalStateException("a failure of a test");
-        }));
-        settle();
-        settle();
+        try (TestLog log = new TestLog()) {
+            loop.execute(() -> {
+                throw new IllegalStateException("a failure of a test");
+            });
+            loop.execute(() -> loop.timers().schedule(System.nanoTime(), () -> {
+                throw new IllegalStateException("a failure of a test");
+            }));
+            TestStore.settle(loop);
+            String line = "SEVERE: a task of the store failed";
+            assertEquals(List.of(line, line), log.lines());
+            assertEquals("a failure of a test", log.records().get(1).getThrown().getMessage());
+        }
     }
 
     /** A task that comes when the loop has been told to end runs nevertheless, as the last one. */
@@ -127,6 +158,9 @@ class EventLoopTest {
         closed.countDown();
         assertTrue(get(late));
         loop.awaitEnd(TimeUnit.SECONDS.toMillis(LIMIT_SECONDS));
+        try (SocketChannel channel = SocketChannel.open()) {
+            assertThrows(ClosedSelectorException.class, () -> loop.register(channel, SelectionKey.OP_READ, null));
+        }
     }
 
     @Test
@@ -147,6 +181,18 @@ class EventLoopTest {
         assertNotSame(first, next);
         shared.release();
         next.awaitEnd(TimeUnit.SECONDS.toMillis(LIMIT_SECONDS));
+    }
+
+    @Test
+    void clientsShareALoop() throws Exception {
+        int users = EventLoop.OF_CLIENTS.users();
+        EventLoop first = EventLoop.acquireForClient();
+        assertNotNull(first);
+        assertSame(first, EventLoop.acquireForClient());
+        assertEquals(users + 2, EventLoop.OF_CLIENTS.users());
+        EventLoop.releaseByClient();
+        EventLoop.releaseByClient();
+        assertEquals(users, EventLoop.OF_CLIENTS.users());
     }
 
     /* Connections. */

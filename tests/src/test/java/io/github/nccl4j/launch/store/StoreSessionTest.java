@@ -27,7 +27,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.function.Executable;
@@ -42,21 +44,21 @@ class StoreSessionTest {
 
     private static final Duration LONG = Duration.ofSeconds(15);
 
-    /** Another test class may have left its store open. */
-    private final boolean isShared = hasClientThread();
+    private int users;
 
-    /** The shared thread of the clients ends with the last client. */
-    @AfterEach
-    void requireNoThread() throws InterruptedException {
-        for (int i = 0; i < 200 && !isShared && hasClientThread(); i++) {
-            Thread.sleep(10);
-        }
-        assertEquals(isShared, hasClientThread());
+    /** Another client of this process, so that the thread of the clients does not end with a session. */
+    @BeforeEach
+    void acquireThread() throws IOException {
+        EventLoop.acquireForClient();
+        users = EventLoop.OF_CLIENTS.users();
     }
 
-    private static boolean hasClientThread() {
-        return Thread.getAllStackTraces().keySet().stream()
-                .anyMatch(one -> one.getName().equals("nccl4j-store-client"));
+    /** Each session releases the thread of the clients, and so does each failure to open one. */
+    @AfterEach
+    void requireReleased() {
+        int left = EventLoop.OF_CLIENTS.users();
+        EventLoop.releaseByClient();
+        assertEquals(users, left);
     }
 
     /* Open. */
@@ -137,6 +139,23 @@ class StoreSessionTest {
         }
     }
 
+    /** The pauses are at least 2, 5, 10, 20, 40, 80, 160 and then always 250 ms. */
+    @Test
+    void pausesBetweenAttemptsGrow() throws Exception {
+        try (TestListener listener = new TestListener()) {
+            CompletableFuture<StoreSession> opening = open(listener.rank(1, 2), ATTEMPT, true);
+            AtomicInteger attempts = new AtomicInteger();
+            TestSession.start(() -> {
+                while (true) {
+                    listener.accept().close();
+                    attempts.incrementAndGet();
+                }
+            });
+            late(opening);
+            assertTrue(attempts.get() <= 11, attempts + " attempts within a second");
+        }
+    }
+
     @Test
     void anotherJobAndALostConnectionAreTriedAgain() throws Exception {
         try (TestListener listener = new TestListener()) {
@@ -203,6 +222,13 @@ class StoreSessionTest {
     }
 
     @Test
+    void rankZeroConnectsToTheAddressOfItsStore() throws Exception {
+        InetAddress bind = InetAddress.getByName("127.0.0.2");
+        StoreSession.Settings settings = new StoreSession.Settings(LONG, null, bind, true, NONE);
+        StoreSession.open(rank(0, 2, "127.0.0.1", Ports.free()), settings).close();
+    }
+
+    @Test
     void closedServerEndsTheRequests() throws Exception {
         StoreSession session =
                 StoreSession.open(rank(0, 2, "127.0.0.1", Ports.free()), TestSession.settings(LONG, true, NONE));
@@ -258,6 +284,7 @@ class StoreSessionTest {
             assertEquals(invalid, TestSession.failure(gone).getMessage());
             for (Wire.Frame wrong : List.of(
                     new Wire.Frame().numbers(List.of()),
+                    new Wire.Frame().numbers(List.of()).numbers(List.of(1)),
                     new Wire.Frame().numbers(List.of(3)).numbers(List.of()),
                     new Wire.Frame().numbers(List.of()).numbers(List.of(3, 1)))) {
                 CompletableFuture<List<Integer>> attempts = TestSession.start(() -> session.attempts(LONG));

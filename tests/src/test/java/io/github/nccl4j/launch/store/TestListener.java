@@ -37,9 +37,7 @@ final class TestListener implements AutoCloseable {
 
     /** The next connection, before the greeting. */
     Rank accept() throws IOException {
-        Rank rank = new Rank();
-        ranks.add(rank);
-        return rank;
+        return new Rank();
     }
 
     /** The next connection, up to the join of the rank, which is read. */
@@ -71,6 +69,7 @@ final class TestListener implements AutoCloseable {
 
         private Rank() throws IOException {
             super(socket.accept());
+            ranks.add(this);
         }
 
         /** Does all that precedes the join, without a secret. */

@@ -102,9 +102,7 @@ final class TestStore implements AutoCloseable {
 
     /** Connects, and does not read the greeting. */
     Client connect() throws IOException {
-        Client client = new Client();
-        clients.add(client);
-        return client;
+        return new Client();
     }
 
     /** Connects, and does all that precedes the join. */
@@ -146,6 +144,7 @@ final class TestStore implements AutoCloseable {
 
         private Client() throws IOException {
             super(open());
+            clients.add(this);
         }
 
         /** Reads a notice of the store that this rank's connection ends, and its end; returns the reason. */

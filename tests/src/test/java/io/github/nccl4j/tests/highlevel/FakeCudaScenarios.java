@@ -13,6 +13,7 @@ import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.Group;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.UniqueId;
+import io.github.nccl4j.tests.TestLog;
 import io.github.nccl4j.tools.support.Checks;
 import io.github.nccl4j.tools.support.CudaContexts;
 import java.io.IOException;
@@ -26,12 +27,7 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
-import java.util.logging.Handler;
-import java.util.logging.LogRecord;
-import java.util.logging.Logger;
 import org.bytedeco.cuda.cudart.CUctx_st;
 import org.bytedeco.cuda.cudart.CUevent_st;
 import org.bytedeco.cuda.cudart.CUgraphExec_st;
@@ -609,28 +605,14 @@ final class FakeCudaScenarios {
 
     /** A communicator that nobody can reach any more. */
     private void dropped() throws InterruptedException {
-        CountDownLatch reported = new CountDownLatch(1);
-        Handler handler = new Handler() {
-            @Override
-            public void publish(LogRecord report) {
-                System.out.println(report.getMessage());
-                reported.countDown();
+        try (TestLog log = new TestLog()) {
+            dropOne();
+            for (int i = 0; i < 200 && log.records().isEmpty(); i++) {
+                System.gc();
+                Thread.sleep(50);
             }
-
-            @Override
-            public void flush() {}
-
-            @Override
-            public void close() {}
-        };
-        Logger logger = Logger.getLogger("io.github.nccl4j");
-        logger.addHandler(handler);
-        dropOne();
-        for (int i = 0; i < 200 && reported.getCount() > 0; i++) {
-            System.gc();
-            reported.await(50, TimeUnit.MILLISECONDS);
+            log.lines().forEach(System.out::println);
         }
-        logger.removeHandler(handler);
     }
 
     private static void dropOne() {

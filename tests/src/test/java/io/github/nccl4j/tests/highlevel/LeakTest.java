@@ -9,47 +9,22 @@ import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.Group;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.Held;
+import io.github.nccl4j.tests.TestLog;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.time.Duration;
 import java.util.List;
-import java.util.concurrent.BlockingQueue;
-import java.util.concurrent.LinkedBlockingQueue;
-import java.util.concurrent.TimeUnit;
-import java.util.logging.Handler;
 import java.util.logging.LogRecord;
-import java.util.logging.Logger;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 /** What is closed leaves nothing behind, and what is dropped is told. */
 class LeakTest {
-    private final Logger logger = Logger.getLogger("io.github.nccl4j");
-    private final BlockingQueue<LogRecord> records = new LinkedBlockingQueue<>();
-    private final Handler handler = new Handler() {
-        @Override
-        public void publish(LogRecord entry) {
-            records.add(entry);
-        }
-
-        @Override
-        public void flush() {}
-
-        @Override
-        public void close() {}
-    };
-
-    @BeforeEach
-    void listen() {
-        logger.addHandler(handler);
-        logger.setUseParentHandlers(false);
-    }
+    private final TestLog log = new TestLog();
 
     @AfterEach
     void removeListener() {
-        logger.setUseParentHandlers(true);
-        logger.removeHandler(handler);
+        log.close();
     }
 
     /** The property {@code leak.cycles} makes it longer. */
@@ -82,18 +57,14 @@ class LeakTest {
         parent.split(0, 0);
     }
 
-    private LogRecord nextReport() throws InterruptedException {
-        for (int i = 0; i < 200; i++) {
+    /** Collects garbage until there is a report, which must be the only one. */
+    private void assertReported(String method) throws InterruptedException {
+        for (int i = 0; i < 200 && log.records().isEmpty(); i++) {
             System.gc();
-            LogRecord next = records.poll(50, TimeUnit.MILLISECONDS);
-            if (next != null) {
-                return next;
-            }
+            Thread.sleep(50);
         }
-        throw new AssertionError("no report after 200 collections");
-    }
-
-    private void assertReported(LogRecord report, String method) {
+        assertEquals(1, log.records().size(), "reports after 200 collections");
+        LogRecord report = log.records().get(0);
         assertEquals(
                 "communicator (rank 0 of 1 on host memory) was dropped without being closed; its resources are lost",
                 report.getMessage());
@@ -105,13 +76,13 @@ class LeakTest {
     @Test
     void aDroppedCommunicatorIsReportedWithItsCreation() throws InterruptedException {
         dropOne();
-        assertReported(nextReport(), "dropOne");
+        assertReported("dropOne");
     }
 
     @Test
     void reportsCommunicatorOfGroupWithItsCall() throws InterruptedException {
         dropOneOfAGroup();
-        assertReported(nextReport(), "splitHere");
+        assertReported("splitHere");
     }
 
     @Test
@@ -120,8 +91,9 @@ class LeakTest {
         Communicator.createAll(List.of(Device.host())).get(0).abort();
         // Both would be reported before the third one.
         dropOne();
-        assertReported(nextReport(), "dropOne");
+        assertReported("dropOne");
         System.gc();
-        assertEquals(null, records.poll(200, TimeUnit.MILLISECONDS));
+        Thread.sleep(200);
+        assertReported("dropOne");
     }
 }

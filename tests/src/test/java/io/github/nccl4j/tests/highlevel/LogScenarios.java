@@ -12,24 +12,20 @@ import io.github.nccl4j.highlevel.NcclLog;
 import io.github.nccl4j.highlevel.NcclResultException;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.UniqueId;
+import io.github.nccl4j.tests.TestLog;
 import java.util.List;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
-import java.util.logging.Handler;
 import java.util.logging.Level;
-import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 
 /** What the tests of the log do in a JVM of its own: {@code main(scenario)}. Prints what it saw. */
 final class LogScenarios {
     private static final Logger LOGGER = Logger.getLogger(NcclLog.LOGGER);
-    private static final List<String> LOGGED = new CopyOnWriteArrayList<>();
 
     private LogScenarios() {}
 
     public static void main(String... args) throws Exception {
-        LOGGER.setUseParentHandlers(false);
         LOGGER.setLevel(Level.ALL);
         switch (args[0]) {
             case "failure" -> failure(Integer.parseInt(args[1]));
@@ -42,44 +38,21 @@ final class LogScenarios {
         System.out.flush();
     }
 
-    /** Collects what is logged, as soon as the latch is open. */
-    private static void collect(CountDownLatch open) {
-        LOGGER.addHandler(new Handler() {
-            @Override
-            public void publish(LogRecord entry) {
-                try {
-                    open.await();
-                } catch (InterruptedException e) {
-                    throw new AssertionError(e);
-                }
-                LOGGED.add(entry.getLevel() + " " + entry.getMessage());
-            }
-
-            @Override
-            public void flush() {
-                // Nothing is kept back.
-            }
-
-            @Override
-            public void close() {
-                // Nothing to free.
-            }
-        });
-    }
-
-    private static void awaitLogged(int lines) throws InterruptedException {
+    /** Returns the lines as soon as there are so many. */
+    private static List<String> awaitLines(TestLog log, int lines) throws InterruptedException {
         long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
-        while (LOGGED.size() < lines) {
+        while (log.records().size() < lines) {
             if (System.nanoTime() > deadline) {
-                throw new AssertionError("expected " + lines + " lines of the log, got " + LOGGED);
+                throw new AssertionError("expected " + lines + " lines of the log, got " + log.lines());
             }
             Thread.sleep(10);
         }
+        return log.lines();
     }
 
     /** An operation fails; what is logged and what the exception carries. */
     private static void failure(int lines) throws InterruptedException {
-        collect(new CountDownLatch(0));
+        TestLog log = new TestLog(NcclLog.LOGGER);
         if (System.getProperty("nccl4j.log") == null && lines > 0) {
             NcclLog.start(NcclLog.Level.INFO);
         }
@@ -97,14 +70,21 @@ final class LogScenarios {
             System.out.println(e.getMessage());
             e.warnings().forEach(line -> System.out.println("carried: " + line));
         }
-        awaitLogged(lines);
-        LOGGED.forEach(line -> System.out.println("logged: " + line));
+        awaitLines(log, lines).forEach(line -> System.out.println("logged: " + line));
     }
 
     /** NCCL writes while the logger takes nothing; then the logger gets all of it. */
     private static void slow(int lines) throws InterruptedException {
         CountDownLatch open = new CountDownLatch(1);
-        collect(open);
+        LOGGER.setFilter(line -> {
+            try {
+                open.await();
+            } catch (InterruptedException e) {
+                throw new AssertionError(e);
+            }
+            return true;
+        });
+        TestLog log = new TestLog(NcclLog.LOGGER);
         NcclLog.start(NcclLog.Level.WARN);
         Communicator communicator = Communicator.builder().device(Device.host()).create(UniqueId.create(), 0, 2);
         try (DeviceBuffer<Float32> buffer = Device.host().allocate(ElementType.FLOAT32, 1)) {
@@ -114,12 +94,12 @@ final class LogScenarios {
                 + NcclLog.warnings().get(15).text().split(" 0")[0]);
         open.countDown();
         // The version, which this library always writes, too.
-        awaitLogged(lines + 1);
+        List<String> logged = awaitLines(log, lines + 1);
         boolean inOrder = true;
         for (int i = 0; i < lines; i++) {
-            inOrder &= LOGGED.get(i + 1).startsWith("WARNING rank 0: line " + i + " 0");
+            inOrder &= logged.get(i + 1).startsWith("WARNING: rank 0: line " + i + " 0");
         }
-        System.out.println(LOGGED.size() - 1 + " lines, in order: " + inOrder);
+        System.out.println(logged.size() - 1 + " lines, in order: " + inOrder);
         communicator.abort();
     }
 

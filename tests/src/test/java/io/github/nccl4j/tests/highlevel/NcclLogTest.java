@@ -53,10 +53,10 @@ class NcclLogTest {
                 "\nNCCL warned: " + first,
                 "carried: " + first,
                 "carried: " + second,
-                "logged: INFO NCCL version 2.28.3+cuda13.0\n",
+                "logged: INFO: NCCL version 2.28.3+cuda13.0\n",
                 "rank 1 nranks 2 - Init COMPLETE\n",
-                "logged: WARNING " + first,
-                "logged: WARNING " + second);
+                "logged: WARNING: " + first,
+                "logged: WARNING: " + second);
         assertFalse(output.contains("NCCL warned: rank 1 of communicator 'train': giving up"), output);
         try (Stream<Path> left = Files.list(folder.resolve("tmp"))) {
             assertEquals(
@@ -94,8 +94,8 @@ class NcclLogTest {
             assertContains(
                     run(jvm(versionCode).property("nccl4j.log", "warn"), "failure", "3"),
                     "carried: ",
-                    "logged: INFO NCCL version 2.28.3+cuda13.0\n",
-                    "logged: WARNING rank 1");
+                    "logged: INFO: NCCL version 2.28.3+cuda13.0\n",
+                    "logged: WARNING: rank 1");
         }
         ChildJvm.Outcome outcome = jvm(22803).property("nccl4j.log", "loud").run(LogScenarios.class, "failure", "0");
         assertEquals(1, outcome.exitCode());
