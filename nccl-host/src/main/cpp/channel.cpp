@@ -159,12 +159,13 @@ bool Channel::hasSlots(uint32_t wanted) {
 bool Channel::sendFrame(const Frame& frame, const char* elements) {
   uint32_t slots = slotsOf(frame);
   if (!hasSlots(slots)) return false;
-  // The number of a slot with elements stays that of an earlier frame.
   size_t left = frame.inlined;
   for (uint32_t i = 1; i < slots; i++) {
     Slot& slot = outSlots_[(nextOut_ + i) % kSlots];
     size_t step = std::min(left, sizeof slot.rest);
     memcpy(slot.rest, elements, step);
+    // In the next round of the slots a frame may be awaited here: the number must be that of this round.
+    slot.number.store(nextOut_ + i, std::memory_order_relaxed);
     elements += step;
     left -= step;
   }
