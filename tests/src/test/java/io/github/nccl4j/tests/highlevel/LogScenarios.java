@@ -26,6 +26,7 @@ final class LogScenarios {
     private LogScenarios() {}
 
     public static void main(String... args) throws Exception {
+        LOGGER.setUseParentHandlers(false);
         LOGGER.setLevel(Level.ALL);
         switch (args[0]) {
             case "failure" -> failure(Integer.parseInt(args[1]));
