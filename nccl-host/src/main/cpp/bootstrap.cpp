@@ -235,7 +235,9 @@ class Bootstrap {
     if (!memory.valid()) enlargeBuffers(socket);
     size_t bytes = Channel::ringBytes(comm_.ranks);
     peer(rank).data.open(std::move(socket), memory, bytes, connected);
-    if (memory.valid()) comm_.ringBytes += bytes;
+    if (!memory.valid()) return;
+  comm_.ringBytes += bytes;
+  if (comm_.copiesOnce) peer(rank).data.permitCopies();
   }
 
   int acceptHigher() {
@@ -321,7 +323,7 @@ void cancelUniqueId(const ncclUniqueId& id) noexcept {
   }
 }
 
-uint64_t processToken() {
+const uint64_t& processToken() {
   static std::mutex& mutex = *new std::mutex;
   static pid_t owner = 0;
   static uint64_t token = 0;

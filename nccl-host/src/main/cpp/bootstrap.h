@@ -27,7 +27,7 @@ void checkUniqueId(const ncclUniqueId& id, const char* call);
 void connectRanks(Comm& comm, const ncclUniqueId& id);
 
 /** Identifies the process, also across containers, where process ids repeat. Changes after fork. */
-uint64_t processToken();
+const uint64_t& processToken();
 
 // Messages between ranks and server; see bootstrap.cpp and rendezvous.cpp.
 

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,6 +27,8 @@ constexpr size_t kMaxRingBytesOfRank = 8 << 20;
 // Maximum size of a copy before the peer can see its bytes, and the size from which it sees them at once.
 constexpr size_t kPiece = 32 << 10;
 constexpr size_t kVisible = 8 << 10;
+// Maximum size of a copy from the memory of the peer's process, before other ranks are served.
+constexpr size_t kCopy = 1 << 20;
 // Slots of a direction. A power of two, since their numbers wrap around.
 constexpr uint32_t kSlots = 64;
 // The positions of both rings and the slots of both directions precede the data.
@@ -46,10 +49,13 @@ struct Channel::Ring {
   alignas(64) std::atomic<uint64_t> written;
   alignas(64) std::atomic<uint64_t> read;
   std::atomic<uint32_t> readFrames;  // number of the next slot, less kFirstFrame
+  // 0, or 1 more than the bytes that an answer leaves to the sender. The reader sets it, and the writer takes it.
+  std::atomic<uint64_t> answer;
   // Both sides write the flags, but only around a wait: they stay in the caches of both while nobody waits.
   alignas(64) std::atomic<uint32_t> readerWaits;
   std::atomic<uint32_t> writerWaits;
   std::atomic<uint32_t> announcements;  // of the writer, for control messages
+  std::atomic<uint32_t> withdrawn;      // not 0: the writer's memory may change
 };
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free, "shared between processes");
@@ -249,6 +255,7 @@ long Channel::send(iovec* parts, size_t count) {
 
 long Channel::receive(void* data, size_t size) {
   if (!rings_) return receiveSome(socket_.get(), data, size);
+  if (accepted_.size > 0) return copyOffered(data, size);
   size_t total = 0;
   while (total < size) {
     size_t there;
@@ -267,10 +274,61 @@ long Channel::receive(void* data, size_t size) {
   return static_cast<long>(total);
 }
 
+void Channel::permitCopies() {
+  // The process that the system names, not the one that the peer names: in another container its number may be another one.
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  bool known = getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0;
+  if (rings_ && known) peerProcess_ = credentials.pid;
+}
+
+void Channel::accept(const Offer& offer) {
+  accepted_ = offer;
+  if (peerProcess_ == 0) answer(offer.size);
+}
+
+long Channel::copyOffered(void* data, size_t size) {
+  size = std::min({size, accepted_.size, kCopy});
+  // The token shows that the bytes are those of the peer's process: it may have ended, and its number may be in use again.
+  uint64_t token = 0;
+  auto at = [](uint64_t address) { return reinterpret_cast<void*>(static_cast<uintptr_t>(address)); };
+  iovec to[] = {{&token, sizeof token}, {data, size}};
+  const iovec from[] = {{at(accepted_.token), sizeof token}, {at(accepted_.address), size}};
+  ssize_t got = process_vm_readv(peerProcess_, to, 2, from, 2, 0);
+  // The peer has failed, and will say so or end.
+  if (in_->withdrawn.load() != 0) return ended_ ? -1 : 0;
+  if (got <= static_cast<ssize_t>(sizeof token) || token != accepted_.process) {
+    answer(accepted_.size);
+    return 0;
+  }
+  size_t copied = static_cast<size_t>(got) - sizeof token;
+  accepted_.address += copied;
+  accepted_.size -= copied;
+  if (accepted_.size == 0) answer(0);
+  return static_cast<long>(copied);
+}
+
+void Channel::answer(size_t left) {
+  accepted_ = {};
+  in_->answer = left + 1;
+  wakeWriter();
+}
+
+bool Channel::takeAnswer(size_t& left) {
+  if (out_->answer.load() == 0) return false;
+  left = static_cast<size_t>(out_->answer.exchange(0) - 1);
+  refused_ |= left > 0;
+  return true;
+}
+
+void Channel::withdraw() {
+  if (rings_) out_->withdrawn = 1;
+}
+
 bool Channel::arm(const Wait& wait) {
   if (!rings_) return false;
   bool reading = wait.frame || wait.bytes > 0;
-  bool writing = wait.freeSlots > 0 || wait.room;
+  bool writing = wait.freeSlots > 0 || wait.room || wait.answer;
   armed_ = true;
   // This side sets the flag and then checks the positions; the peer moves its position and then checks the flag. At
   // least one of the two sees the other's change.
@@ -278,7 +336,8 @@ bool Channel::arm(const Wait& wait) {
   if (writing) out_->writerWaits = 1;
   wakeWriter();
   return (wait.frame && hasFrame()) || (wait.bytes > 0 && available() >= wait.bytes) ||
-         (wait.freeSlots > 0 && hasSlots(wait.freeSlots)) || (wait.room && room() > 0);
+         (wait.freeSlots > 0 && hasSlots(wait.freeSlots)) || (wait.room && room() > 0) ||
+         (wait.answer && out_->answer.load() != 0);
 }
 
 void Channel::disarm() {
@@ -323,6 +382,7 @@ void Channel::endSending() {
 }
 
 void Channel::reset() {
+  withdraw();
   socket_.reset();
   rings_.reset();
   out_ = in_ = nullptr;
@@ -330,7 +390,9 @@ void Channel::reset() {
   nextOut_ = nextIn_ = peerReadFrames_ = kFirstFrame;
   written_ = read_ = peerWritten_ = peerRead_ = 0;
   announcementsSeen_ = 0;
-  armed_ = ended_ = false;
+  peerProcess_ = 0;
+  accepted_ = {};
+  armed_ = ended_ = refused_ = false;
 }
 
 }  // namespace host

@@ -6,6 +6,10 @@
 // It does not answer each frame: it reports the slots that it has read a quarter of them at a time. The socket between the
 // two ranks serves as doorbell and reports the death of the peer. A memfd has no name: the kernel frees it when its last
 // user ends, in any way. Without memfd all bytes go through the socket.
+//
+// Many elements need not pass the ring: their sender offers them, and the receiver copies them from the memory of the
+// sender's process (cross-memory attach). The sender waits for the answer before it sends anything else. A receiver that the
+// system does not permit to copy answers so, and the elements then pass the ring.
 #pragma once
 
 #include <memory>
@@ -40,6 +44,15 @@ class Channel {
     size_t bytes = 0;         // to arrive
     uint32_t freeSlots = 0;
     bool room = false;        // in the ring
+    bool answer = false;      // to an offer
+  };
+
+  /** Elements in the memory of the process that sends them. */
+  struct Offer {
+    uint64_t address = 0;
+    uint64_t token = 0;    // address of the token of the process
+    uint64_t process = 0;  // this token
+    size_t size = 0;
   };
 
   /** Slots of a frame with its elements. */
@@ -53,8 +66,20 @@ class Channel {
   bool receiveFrame(Frame& frame, char* elements);
   /** As sendParts of socket.h; may modify the parts. */
   long send(iovec* parts, size_t count);
-  /** As receiveSome of socket.h. */
+  /** As receiveSome of socket.h. Copies the elements of an accepted offer before others. */
   long receive(void* data, size_t size);
+
+  /** Permits copies between the processes of both ranks. Only for shared memory. */
+  void permitCopies();
+  /** True if the elements of this rank may be offered: no offer was refused before. */
+  bool offers() const { return peerProcess_ != 0 && !refused_; }
+  /** True once the peer has answered the offer of this rank; `left` bytes of its end are to be sent. */
+  bool takeAnswer(size_t& left);
+  /** Makes the next receives copy these elements. They answer the offer after the last byte, or when a copy fails. */
+  void accept(const Offer& offer);
+  /** Call before the memory of an offer may change without an answer to it. The peer then keeps no copy of it. */
+  void withdraw();
+
   /** The bytes that can be read in place, up to the end of the ring. Only for shared memory. */
   const char* readable(size_t& size);
   /** Number of bytes that can be read, also beyond the end of the ring. Only for shared memory. */
@@ -93,6 +118,8 @@ class Channel {
   bool hasFrame() const;
   bool hasSlots(uint32_t wanted);
   size_t room();
+  long copyOffered(void* data, size_t size);
+  void answer(size_t left);
 
   Fd socket_;
   std::unique_ptr<Ring[], Unmap> rings_;
@@ -112,6 +139,9 @@ class Channel {
   uint32_t nextIn_ = kFirstFrame;
   uint32_t peerReadFrames_ = kFirstFrame;
   uint32_t announcementsSeen_ = 0;
+  pid_t peerProcess_ = 0;  // 0: no copies
+  bool refused_ = false;   // by the peer
+  Offer accepted_;         // what is left of it
   bool armed_ = false;
   bool ended_ = false;
 };

@@ -4,8 +4,10 @@
 //    buffer of the user. Few elements come with the frame; others follow it at once, as far as the connection takes them. In
 //    calls with a root, a rank that needs no elements of the other one compares the frames at its next call, and does not
 //    wait for them.
-// 2. Elements go directly to the ranks that need them. Reductions are folded where their result is needed: straight from
-//    the rings of the other ranks, or in windows if a connection has no shared memory.
+// 2. Elements go directly to the ranks that need them. Many elements for one rank are offered to it in a Data frame; see
+//    channel.h. Those for several ranks pass the rings, since readers of the same pages wait for each other. Reductions are
+//    folded where their result is needed: straight from the rings of the other ranks, or in windows if a connection has
+//    no shared memory.
 // 3. A large AllReduce folds chunk r at rank r only, which distributes its folded elements while it folds the next ones.
 
 #include <string.h>
@@ -42,13 +44,17 @@ class Collective final : public Task {
       Peer& peer = comm_.peers[static_cast<size_t>((comm_.rank + step) % comm_.ranks)];
       Pair& pair = pairOf(peer);
       Frame frame = frameFor(peer);
-      if (inlines) {
+      if (isOffered(peer, pair.out.size)) {
+        peer.post(frame, nullptr, 0);
+        peer.postData(mine_, pair.out.data, pair.out.size);
+      } else if (inlines) {
         peer.postInlined(frame, pair.out.data, pair.out.size);
       } else {
         peer.post(frame, pair.out.data, pair.out.size);
       }
       size_t expected = folding_ ? foldLeft_ * typeSize(operation_.type) : pair.in.size;
       if (inlines && expected <= peer.maxInlined()) pair.inlined = expected;
+      pair.awaitsData = isOffered(peer, expected);
       if (isRooted(operation_.call) && expected == 0) {
         // Compared when it arrives.
         peer.unverified.push_back(frame);
@@ -69,7 +75,9 @@ class Collective final : public Task {
   }
 
   bool wantsFrame(Peer& peer) override {
-    if (peer.rank == comm_.rank || pairOf(peer).verified) return false;
+    if (peer.rank == comm_.rank) return false;
+    const Pair& pair = pairOf(peer);
+    if (pair.verified) return pair.awaitsData;
     // An unmatched Send or Recv: the peer waits in it, and cannot be in this collective.
     if (!peer.remoteSends.empty()) failMismatch(peer, peer.remoteSends.front().frame, mine_);
     if (!peer.remoteRecvs.empty()) failMismatch(peer, peer.remoteRecvs.front(), mine_);
@@ -78,8 +86,14 @@ class Collective final : public Task {
 
   void framed(Peer& peer) override {
     Pair& pair = pairOf(peer);
-    verify(peer);
-    pair.verified = true;
+    if (!pair.verified) {
+      verify(peer);
+      pair.verified = true;
+    } else {
+      takeData(peer);
+      pair.awaitsData = false;
+    }
+    if (pair.awaitsData) return;
     unverified_--;
     advance();
   }
@@ -143,6 +157,7 @@ class Collective final : public Task {
   /** Traffic with one rank. */
   struct Pair {
     bool verified = false;
+    bool awaitsData = false;  // a Data frame before the elements
     size_t inlined = 0;   // bytes of elements that come with the peer's frame
     uint64_t scalar = 0;  // for PreMulSum
     Space out;            // sent after the frames
@@ -154,6 +169,22 @@ class Collective final : public Task {
   Pair& pairOf(const Peer& peer) { return pairs_[static_cast<size_t>(peer.rank)]; }
   Pair& pairOf(int rank) { return pairs_[static_cast<size_t>(rank)]; }
   bool isRoot() const { return operation_.root == comm_.rank; }
+
+  /** True if a Data frame precedes so many bytes of elements between two ranks, which both then know. */
+  bool isOffered(const Peer& peer, size_t bytes) const {
+    Call call = operation_.call;
+    bool forOneRank = comm_.ranks == 2 || call == Call::AlltoAll || call == Call::AlltoAllv || call == Call::Gather ||
+                      call == Call::Scatter;
+    return bytes >= kMany && forOneRank && !isReduction(call) && peer.data.shared();
+  }
+
+  void takeData(Peer& peer) {
+    const Frame& frame = peer.frame;
+    if (frame.kind != FrameKind::Data || frame.call != mine_.call || frame.count != mine_.count || frame.inlined != 0) {
+      failUnintelligible(peer);
+    }
+    peer.acceptData(pairOf(peer).in.size);
+  }
 
   /** Removes const: a send only reads, but shares Space with receives. */
   static Space readable(const char* data, size_t size) { return {const_cast<char*>(data), size}; }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -54,7 +55,7 @@ void Peer::queue(const Frame& frame, const char* inlined) {
 void Peer::queue(const void* data, size_t size) {
   if (size == 0) return;
   // Continues the bytes before.
-  if (!out.empty() && out.back().data != nullptr && out.back().data + out.back().size == data) {
+  if (!out.empty() && out.back().data != nullptr && !out.back().offered && out.back().data + out.back().size == data) {
     out.back().size += size;
     return;
   }
@@ -82,6 +83,25 @@ void Peer::postInlined(Frame own, const void* bytes, size_t size) {
   if (!out.empty() || !data.shared() || !data.sendFrame(own, first)) queue(own, first);
 }
 
+void Peer::postData(Frame own, const void* bytes, size_t size) {
+  own.kind = FrameKind::Data;
+  std::fill(std::begin(own.words), std::end(own.words), 0);
+  if (size < kMany || !data.offers()) return post(own, bytes, size);
+  own.words[kAddress] = reinterpret_cast<uintptr_t>(bytes);
+  own.words[kToken] = reinterpret_cast<uintptr_t>(&processToken());
+  post(own, nullptr, 0);
+  out.emplace_back();
+  out.back().data = static_cast<const char*>(bytes);
+  out.back().size = size;
+  out.back().offered = true;
+}
+
+void Peer::acceptData(size_t size) {
+  if (frame.words[kAddress] == 0) return;
+  if (!data.shared()) fail(ncclInternalError, "rank %d sent something unintelligible", rank);
+  data.accept({frame.words[kAddress], frame.words[kToken], process, size});
+}
+
 int Peer::receiveFrame() {
   if (data.shared()) {
     if (data.receiveFrame(frame, elements)) return 1;
@@ -107,6 +127,7 @@ Comm::Comm(int rankOfComm, int ranksOfComm, int deviceOfComm, const CommSettings
       blocking(settings.blocking),
       operationTimeout(operationTimeoutSetting.value()),
       sharesMemory(sharedMemorySetting.value() != 0),
+      copiesOnce(singleCopySetting.value() != 0),
       crowded(ranksOfComm > usableProcessors()),
       wake(newEvent()) {}
 

@@ -43,6 +43,7 @@ struct Outgoing {
   const char* data = nullptr;  // NULL: the frame is sent
   size_t size = 0;
   size_t sent = 0;
+  bool offered = false;  // the Data frame before offers these bytes
 };
 
 /** A Send of a peer. */
@@ -103,6 +104,10 @@ struct Peer {
   void post(const Frame& frame, const void* data, size_t size);
   /** As above, but the bytes belong to the frame if they are few. */
   void postInlined(Frame frame, const void* data, size_t size);
+  /** Sends a Data frame, and offers these elements or sends them after it. */
+  void postData(Frame frame, const void* data, size_t size);
+  /** Prepares to receive the elements of the last frame, a Data frame. */
+  void acceptData(size_t size);
   /** Receives a frame without waiting: 1, 0 if there is none, -1 at the end. Throws if it is none of this connection. */
   int receiveFrame();
 };
@@ -130,6 +135,7 @@ class Comm {
   const bool blocking;
   const double operationTimeout;  // seconds; 0: none
   const bool sharesMemory;        // on connections to lower ranks
+  const bool copiesOnce;          // elements from and to processes whose memory this rank shares
   /** True if the ranks of this communicator, which are all on this machine, are more than its usable processors. */
   const bool crowded;
   PollingTime pollingTime;             // needs `operation`

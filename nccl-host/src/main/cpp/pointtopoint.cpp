@@ -93,6 +93,7 @@ class PointToPoint final : public Task {
         lane.last = lane.large;
         lane.incoming = {lane.large->recv, lane.large->bytes()};
         lane.large = nextLarge(lane, lane.large->next);
+        peer.acceptData(lane.incoming.size);
         break;
       default: failUnintelligible(peer);
     }
@@ -191,9 +192,7 @@ class PointToPoint final : public Task {
       peer.remoteRecvs.pop_front();
       lane.send = mine.next;
       if (isEager(mine)) continue;
-      Frame frame = mine.frame();
-      frame.kind = FrameKind::Data;
-      peer.post(frame, mine.send, mine.bytes());
+      peer.postData(mine.frame(), mine.send, mine.bytes());
     }
     while (!peer.remoteSends.empty() && lane.recv != nullptr && lane.incoming.size == 0) {
       Operation& mine = *lane.recv;

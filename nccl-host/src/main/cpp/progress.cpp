@@ -192,13 +192,13 @@ class Runner {
         if (first.data == nullptr) {
           wait.freeSlots = Channel::slotsOf(first.frame);
         } else {
-          wait.room = true;
+          (first.offered ? wait.answer : wait.room) = true;
         }
       }
       if (peer.data.arm(wait)) wakeTime = 0;
       short events = 0;
       if (wait.frame || wait.bytes > 0) events |= POLLIN;
-      if (wait.freeSlots > 0 || wait.room) events |= peer.data.shared() ? POLLIN : POLLOUT;
+      if (wait.freeSlots > 0 || wait.room || wait.answer) events |= peer.data.shared() ? POLLIN : POLLOUT;
       if (events != 0) polled.push_back({peer.data.descriptor(), events, 0});
     }
     // After the doorbells are armed: later data rings one.
@@ -219,6 +219,7 @@ class Runner {
 
   void stop(const Failure& failure) {
     failure_ = std::make_unique<Failure>(failure);
+    for (Peer& peer : comm().peers) peer.data.withdraw();
     if (comm().lifecycle.is(State::Aborted)) {
       comm().lifecycle.setError(failure.code(), failure.text());
     } else if (comm().interrupts > 0 || childAborted()) {
@@ -266,6 +267,11 @@ class Runner {
   bool sendTo(Peer& peer) {
     size_t total = 0;
     while (!peer.out.empty() && total < kTurn) {
+      if (peer.out.front().offered) {
+        if (!takeAnswer(peer)) break;
+        total++;
+        continue;
+      }
       if (peer.data.shared() && peer.out.front().data == nullptr) {
         if (!peer.data.sendFrame(peer.out.front().frame, peer.out.front().elements.data())) {
           if (peer.data.ended()) endSendingTo(peer);
@@ -300,6 +306,25 @@ class Runner {
       }
     }
     return total > 0;
+  }
+
+  /** Continues the queue after an offer; false if the peer has not answered. */
+  bool takeAnswer(Peer& peer) {
+    size_t left;
+    if (!peer.data.takeAnswer(left)) {
+      if (!peer.data.ended()) return false;
+      endSendingTo(peer);
+      return true;
+    }
+    Outgoing& out = peer.out.front();
+    if (left > out.size) fail(ncclInternalError, "rank %d sent something unintelligible", peer.rank);
+    if (left == 0) {
+      peer.out.pop_front();
+    } else {
+      out.sent = out.size - left;
+      out.offered = false;
+    }
+    return true;
   }
 
   void endSendingTo(Peer& peer) {

@@ -21,6 +21,7 @@ const Setting settings[] = {
     {"NCCL4J_HOST_INIT_TIMEOUT", 60, Unit::Seconds},
     {"NCCL4J_HOST_OP_TIMEOUT", 0, Unit::Seconds},
     {"NCCL4J_HOST_SHARED_MEMORY", 1, Unit::Switch},
+    {"NCCL4J_HOST_SINGLE_COPY", 1, Unit::Switch},
 };
 
 }  // namespace
@@ -28,6 +29,7 @@ const Setting settings[] = {
 const Setting& initTimeoutSetting = settings[0];
 const Setting& operationTimeoutSetting = settings[1];
 const Setting& sharedMemorySetting = settings[2];
+const Setting& singleCopySetting = settings[3];
 
 bool parseNumber(const char* text, double& number) {
   PlainLocale plain;

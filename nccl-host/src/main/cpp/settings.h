@@ -27,4 +27,7 @@ extern const Setting& operationTimeoutSetting;
 /** Shared memory for the connections that this rank opens, those to lower ranks. */
 extern const Setting& sharedMemorySetting;
 
+/** Copies of many elements from the memory of another rank's process. Off at one of two ranks, neither copies. */
+extern const Setting& singleCopySetting;
+
 }  // namespace host

@@ -16,12 +16,12 @@
 namespace host {
 
 constexpr uint32_t kWireMagic = 0x34484a4e;
-constexpr uint32_t kWireVersion = 7;
+constexpr uint32_t kWireVersion = 8;
 
 enum class FrameKind : uint8_t {
   Collective,  // a rank has entered a collective; both sides compare
   Post,        // a rank called Send or Recv for the receiver of this frame; the elements of an eager Send are in it or follow
-  Data,        // the elements of the next matched Send that is not eager follow
+  Data,        // the elements of the next matched Send that is not eager, or many of a collective, follow or are offered
 };
 
 /** The fields of a collective's configuration that are set; 0 if none. See collconfig.cpp. */
@@ -52,6 +52,9 @@ static_assert(sizeof(Frame) == 64, "no padding in frames");
 /** Maximum number of bytes of elements in the slots after a frame, in shared memory. */
 constexpr size_t kMaxInlined = 540;
 
+/** Minimum number of bytes of elements that are offered, in shared memory. */
+constexpr size_t kMany = 64 << 10;
+
 /** Near the end of the numbers, so that they wrap around in every longer run, and not only after 4 billion frames. */
 constexpr uint32_t kFirstFrame = 0u - 200;
 
@@ -60,9 +63,13 @@ constexpr int16_t kAlsoReceives = 1;
 
 /**
  * Indexes of Frame::words. AlltoAllv: hashes of matrices that must agree, and the two counts of this pair. PreMulSum: this
- * rank's scalar.
+ * rank's scalar. Data: the addresses of offered elements, and of the token of their process; 0 if the elements follow.
  */
-enum FrameWord { kHashSendCounts, kHashRecvCounts, kHashRecvDisplacements, kSendCount, kRecvCount, kScalar = 4 };
+enum FrameWord {
+  kHashSendCounts, kHashRecvCounts, kHashRecvDisplacements, kSendCount, kRecvCount,
+  kScalar = 4,
+  kAddress = 0, kToken = 1,
+};
 
 /** Signals with equal keys are counted together: those of one rank, for one context and index. */
 struct SignalKey {

@@ -260,6 +260,126 @@ TEST_P(SharedChannelTest, AnAnnouncementIsSeenOnce) {
   EXPECT_FALSE(left.messageAnnounced());
 }
 
+/** Elements of the left side for the right side, in this process. */
+class OfferTest : public ChannelTest {
+ protected:
+  void SetUp() override {
+    ChannelTest::SetUp();
+    left.permitCopies();
+    right.permitCopies();
+    std::iota(sent.begin(), sent.end(), 1);
+    got.resize(sent.size());
+  }
+
+  Channel::Offer offer() {
+    Channel::Offer offer;
+    offer.address = reinterpret_cast<uintptr_t>(sent.data());
+    offer.token = reinterpret_cast<uintptr_t>(&token);
+    offer.process = token;
+    offer.size = sent.size();
+    return offer;
+  }
+
+  const uint64_t token = 0x1234567890abcdef;
+  std::vector<unsigned char> sent = std::vector<unsigned char>(3 * kTestRing), got;
+  size_t unsent = 7;
+};
+INSTANTIATE_TEST_SUITE_P(Shared, OfferTest, testing::Values(true));
+
+TEST_P(OfferTest, TheLastByteOfAnOfferIsAnswered) {
+  right.accept(offer());
+  ASSERT_EQ(100, right.receive(got.data(), 100));
+  EXPECT_FALSE(left.takeAnswer(unsent));
+  ASSERT_EQ(static_cast<long>(sent.size() - 100), right.receive(got.data() + 100, sent.size()));
+  EXPECT_EQ(sent, got);
+  ASSERT_TRUE(left.takeAnswer(unsent));
+  EXPECT_EQ(0u, unsent);
+  EXPECT_FALSE(left.takeAnswer(unsent)) << "once";
+  EXPECT_TRUE(left.offers());
+  // The ring follows.
+  ASSERT_EQ(1, send(left, "x", 1));
+  EXPECT_EQ(1, right.receive(got.data(), 1));
+  EXPECT_EQ('x', got[0]);
+}
+
+TEST_P(OfferTest, AnOfferThatIsRefusedIsTheLastOne) {
+  Channel::Offer wrong = offer();
+  wrong.process++;
+  right.accept(wrong);
+  EXPECT_EQ(0, right.receive(got.data(), got.size())) << "the memory of another process";
+  ASSERT_TRUE(left.takeAnswer(unsent));
+  EXPECT_EQ(sent.size(), unsent);
+  EXPECT_FALSE(left.offers());
+  EXPECT_TRUE(right.offers()) << "of the other direction";
+  ASSERT_EQ(static_cast<long>(kTestRing), send(left, sent.data(), sent.size()));
+  ASSERT_EQ(static_cast<long>(kTestRing), right.receive(got.data(), got.size()));
+  EXPECT_EQ(0, memcmp(sent.data(), got.data(), kTestRing));
+}
+
+TEST_P(OfferTest, TheRestOfMemoryThatCannotBeReadIsRefused) {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* pages = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(MAP_FAILED, pages);
+  memset(pages, 'p', page);
+  ASSERT_EQ(0, munmap(static_cast<char*>(pages) + page, page));
+  Channel::Offer partly = offer();
+  partly.address = reinterpret_cast<uintptr_t>(pages);
+  partly.size = 2 * page;
+  right.accept(partly);
+  EXPECT_EQ(static_cast<long>(page), right.receive(got.data(), got.size()));
+  EXPECT_EQ(std::vector<unsigned char>(page, 'p'), std::vector<unsigned char>(got.begin(), got.begin() + static_cast<long>(page)));
+  EXPECT_FALSE(left.takeAnswer(unsent));
+  EXPECT_EQ(0, right.receive(got.data(), got.size()));
+  ASSERT_TRUE(left.takeAnswer(unsent));
+  EXPECT_EQ(page, unsent);
+  munmap(pages, page);
+}
+
+TEST_P(OfferTest, WithoutPermissionAnOfferIsRefused) {
+  Channel::Offer any = offer();
+  Channel one, other;
+  auto [mine, theirs] = newStream();
+  Fd rings = Channel::newMemory(kTestRing);
+  one.open(std::move(mine), rings, kTestRing, true);
+  other.open(std::move(theirs), rings, kTestRing, false);
+  EXPECT_FALSE(one.offers());
+  other.accept(any);
+  ASSERT_TRUE(one.takeAnswer(unsent));
+  EXPECT_EQ(any.size, unsent);
+}
+
+// The memory may have other content by now, or other owners.
+TEST_P(OfferTest, NothingOfAWithdrawnOfferIsKept) {
+  right.accept(offer());
+  ASSERT_EQ(10, right.receive(got.data(), 10));
+  left.withdraw();
+  EXPECT_EQ(0, right.receive(got.data(), got.size()));
+  EXPECT_FALSE(left.takeAnswer(unsent));
+  left.reset();
+  right.arm(bytes(1));
+  right.disarm();
+  EXPECT_EQ(-1, right.receive(got.data(), got.size()));
+}
+
+TEST_P(OfferTest, AConnectionThatClosesWithdrawsItsOffers) {
+  right.accept(offer());
+  left.reset();
+  EXPECT_EQ(0, right.receive(got.data(), got.size()));
+}
+
+TEST_P(OfferTest, ADoorbellRingsForAnAnswer) {
+  Channel::Wait wait;
+  wait.answer = true;
+  EXPECT_FALSE(left.arm(wait));
+  right.accept(offer());
+  EXPECT_FALSE(readable(left));
+  ASSERT_EQ(static_cast<long>(sent.size()), right.receive(got.data(), got.size()));
+  EXPECT_TRUE(readable(left));
+  left.disarm();
+  EXPECT_FALSE(readable(left));
+  EXPECT_TRUE(left.arm(wait)) << "an answer is there already";
+}
+
 // A peer can write any number into the shared words.
 TEST_P(SharedChannelTest, ImpossiblePositionsGiveNothingOutsideTheRing) {
   Mapped mapped(memory);

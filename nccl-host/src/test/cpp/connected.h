@@ -59,7 +59,8 @@ struct RingWords {
   alignas(64) uint64_t written;
   alignas(64) uint64_t read;
   uint32_t readFrames;
-  alignas(64) uint32_t flags[3];
+  uint64_t answer;
+  alignas(64) uint32_t flags[4];
 };
 
 /** Bytes before the rings: the words and the slots. */

@@ -84,14 +84,14 @@ class Subject {
     static const Call calls[] = {Call::AllReduce, Call::AllReduce,     Call::Reduce,      Call::ReduceScatter,
                                  Call::Broadcast, Call::AllGather,     Call::AlltoAll,    Call::Gather,
                                  Call::Scatter,   Call::AlltoAllv,     Call::CommSplit,   Call::CommSplitId,
-                                 Call::Send,      Call::CommWindowRegister};
+                                 Call::Send,      Call::CommWindowRegister, Call::AlltoAll, Call::Send};
     static_assert(std::size(calls) == kKinds);
     call_ = calls[kind];
-    // In a frame; in the slots after it; after it.
-    count_ = kind == 0 ? 3 : kind == 1 ? 20'000 : kind % 2 == 0 ? 100 : 200;
+    // In a frame; in the slots after it; after it, or offered.
+    count_ = kind == 0 ? 3 : kind == 1 || kind >= 14 ? 20'000 : kind % 2 == 0 ? 100 : 200;
   }
 
-  static constexpr size_t kKinds = 14;
+  static constexpr size_t kKinds = 16;
 
   std::unique_ptr<Task> task() {
     size_t all = count_ * static_cast<size_t>(comm_.ranks);
@@ -155,20 +155,25 @@ struct Recording {
 
 /** Passes on what has arrived in shared memory, and keeps it. */
 void relay(Channel& from, Channel& to, Recording* record) {
-  char elements[kMaxInlined];
-  for (Frame frame; from.receiveFrame(frame, elements);) {
-    if (record != nullptr) {
-      record->frames += bytesOf(frame);
-      if (Channel::slotsOf(frame) > 1) record->frames.append(elements, frame.inlined);
+  auto relayFrames = [&] {
+    char elements[kMaxInlined];
+    for (Frame frame; from.receiveFrame(frame, elements);) {
+      if (record != nullptr) {
+        record->frames += bytesOf(frame);
+        if (Channel::slotsOf(frame) > 1) record->frames.append(elements, frame.inlined);
+      }
+      while (!to.sendFrame(frame, elements)) std::this_thread::yield();
     }
-    while (!to.sendFrame(frame, elements)) std::this_thread::yield();
-  }
+  };
+  relayFrames();
   char buffer[4096];
   for (long got; (got = from.receive(buffer, sizeof buffer)) > 0;) {
     if (record != nullptr) record->data.append(buffer, static_cast<size_t>(got));
     for (size_t sent = 0; sent < static_cast<size_t>(got);) {
       iovec part{buffer + sent, static_cast<size_t>(got) - sent};
       sent += static_cast<size_t>(to.send(&part, 1));
+      // The rank makes room when it has the frame of these bytes.
+      relayFrames();
     }
   }
 }
@@ -265,6 +270,8 @@ class Fuzzer {
     bool shared = mutate_.draw(3) > 0;
     Connected rank(2, shared);
     PeerEnd& end = rank.ends[1];
+    if (shared && mutate_.draw(4) > 0) rank.peer(1).data.permitCopies();
+    rank.peer(1).process = processToken();
     const Recording& recording = recordings_[shared][kind];
     std::string data = mutate_.changed(recording.data);
     std::string frames = mutate_.changed(recording.frames);
@@ -294,6 +301,11 @@ class Fuzzer {
         };
         take(&frame, sizeof frame);
         if (Channel::slotsOf(frame) > 1) take(elements, frame.inlined);
+        if (frame.kind == FrameKind::Data && mutate_.draw(2) == 0) {
+          bool real = mutate_.draw(4) > 0;
+          frame.words[kAddress] = real ? reinterpret_cast<uintptr_t>(data.data()) : mutate_.number();
+          frame.words[kToken] = real ? reinterpret_cast<uintptr_t>(&processToken()) : mutate_.number();
+        }
         theirs.sendFrame(frame, elements);
       }
       iovec part{data.data(), data.size()};
@@ -303,7 +315,7 @@ class Fuzzer {
         auto mapped = std::make_shared<Mapped>(end.memory);
         auto change = [mapped](Mutator& by) {
           volatile RingWords& words = mapped->words(static_cast<int>(by.draw(2)));
-          switch (by.draw(5)) {
+          switch (by.draw(6)) {
             case 0: words.written = words.written + by.number(); break;
             case 1: words.read = by.number(); break;
             case 2: words.readFrames = static_cast<uint32_t>(by.number()); break;
@@ -312,7 +324,8 @@ class Fuzzer {
               mapped->slot(static_cast<int>(by.draw(2)), slot) = by.draw(2) == 0 ? kFirstFrame + slot : static_cast<uint32_t>(by.number());
               break;
             }
-            default: words.flags[by.draw(3)] = static_cast<uint32_t>(by.number());
+            case 4: words.answer = by.number(); break;
+            default: words.flags[by.draw(4)] = static_cast<uint32_t>(by.number());
           }
         };
         messages++;

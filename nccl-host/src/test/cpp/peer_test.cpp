@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <string.h>
 
+#include <thread>
+
+#include "bootstrap.h"
 #include "connected.h"
 
 namespace host {
@@ -298,6 +301,184 @@ TEST_P(PeerTest, ElementsThatNobodyExpectsAreRefused) {
   frame.kind = FrameKind::Data;
   send(frame);
   EXPECT_EQ("3: rank 1 sent elements that rank 0 does not expect", messages({Call::Recv}));
+}
+
+/** A rank that exchanges many elements with its peer in shared memory. */
+class ManyElementsTest : public testing::Test, protected Pair {
+ protected:
+  ManyElementsTest() : Pair(true) {
+    rank.peer(1).data.permitCopies();
+    rank.peer(1).process = processToken();
+  }
+
+  Operation many(Call call) {
+    Operation many = operation(call);
+    many.send = reinterpret_cast<const char*>(sent.data());
+    many.recv = reinterpret_cast<char*>(got.data());
+    many.count = kCount;
+    return many;
+  }
+
+  /** The Data frame of the peer for its elements. */
+  Frame data(Operation operation, const void* address) {
+    Frame frame = operation.frame();
+    frame.kind = FrameKind::Data;
+    frame.words[kAddress] = reinterpret_cast<uintptr_t>(address);
+    frame.words[kToken] = address != nullptr ? reinterpret_cast<uintptr_t>(&processToken()) : 0;
+    return frame;
+  }
+
+  /** Runs the call while the body acts as the peer; returns the failure of the rank. */
+  template <class Body>
+  std::string during(Call call, Body&& body) {
+    std::string failure;
+    std::thread other([&] {
+      failure = failureOf([&] {
+        rank.run(isPointToPoint(call) ? makePointToPoint(*rank.comm, {many(call)}) : makeCollective(*rank.comm, many(call)));
+      });
+    });
+    body();
+    other.join();
+    return failure;
+  }
+
+  Frame awaitFrame() {
+    Frame frame;
+    char elements[kMaxInlined];
+    while (!theirs.receiveFrame(frame, elements)) std::this_thread::yield();
+    return frame;
+  }
+
+  /** Takes the elements after the frames of the rank. */
+  std::vector<int32_t> awaitElements(size_t count) {
+    std::vector<int32_t> elements(count);
+    char* at = reinterpret_cast<char*>(elements.data());
+    for (size_t left = count * sizeof(int32_t); left > 0;) {
+      long step = theirs.receive(at, left);
+      if (step < 0) return {};
+      at += step;
+      left -= static_cast<size_t>(step);
+    }
+    return elements;
+  }
+
+  static constexpr size_t kCount = 50'000;
+  std::vector<int32_t> sent = std::vector<int32_t>(2 * kCount, 3), got = std::vector<int32_t>(2 * kCount),
+                       peers = std::vector<int32_t>(kCount, 8);
+};
+
+TEST_F(ManyElementsTest, ARecvCopiesFromTheMemoryOfThePeer) {
+  std::string failure = during(Call::Recv, [&] {
+    Frame frame = post(Call::Send);
+    frame.inlined = 0;
+    frame.count = kCount;
+    send(frame);
+    send(data(many(Call::Send), peers.data()));
+    size_t left = 1;
+    while (!theirs.takeAnswer(left)) std::this_thread::yield();
+    EXPECT_EQ(0u, left);
+  });
+  EXPECT_EQ("", failure);
+  EXPECT_EQ(8, got[0]);
+  EXPECT_EQ(8, got[kCount - 1]);
+  EXPECT_EQ(0, got[kCount]);
+}
+
+TEST_F(ManyElementsTest, ASendEndsWithTheAnswer) {
+  std::string failure = during(Call::Send, [&] {
+    Frame frame = post(Call::Recv);
+    frame.count = kCount;
+    send(frame);
+    awaitFrame();
+    Frame offered = awaitFrame();
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(sent.data()), offered.words[kAddress]);
+    theirs.permitCopies();
+    theirs.accept({offered.words[kAddress], offered.words[kToken], processToken(), kCount * sizeof(int32_t)});
+    EXPECT_EQ(std::vector<int32_t>(kCount, 3), awaitElements(kCount));
+  });
+  EXPECT_EQ("", failure);
+}
+
+TEST_F(ManyElementsTest, ElementsThatThePeerCannotCopyFollow) {
+  for (int i = 0; i < 2; i++) {
+    std::string failure = during(Call::Send, [&] {
+      Frame frame = post(Call::Recv);
+      frame.count = kCount;
+      send(frame);
+      awaitFrame();
+      Frame offered = awaitFrame();
+      EXPECT_EQ(i == 0, offered.words[kAddress] != 0) << "no second offer";
+      if (i == 0) theirs.accept({offered.words[kAddress], offered.words[kToken], 1, kCount * sizeof(int32_t)});
+      EXPECT_EQ(std::vector<int32_t>(kCount, 3), awaitElements(kCount));
+    });
+    EXPECT_EQ("", failure);
+  }
+}
+
+TEST_F(ManyElementsTest, AnAnswerLeavesNoMoreThanWasOffered) {
+  std::string failure = during(Call::Send, [&] {
+    Frame frame = post(Call::Recv);
+    frame.count = kCount;
+    send(frame);
+    awaitFrame();
+    awaitFrame();
+    theirs.accept({1, 1, 1, kCount * sizeof(int32_t) + 1});
+  });
+  EXPECT_EQ("3: rank 1 sent something unintelligible", failure);
+}
+
+TEST_F(ManyElementsTest, ARankThatFailsWithdrawsItsOffer) {
+  Mapped mapped(rank.ends[1].memory);
+  volatile uint32_t& withdrawn = mapped.words(0).flags[3];
+  std::string failure = during(Call::Send, [&] {
+    Frame frame = post(Call::Recv);
+    frame.count = kCount;
+    send(frame);
+    awaitFrame();
+    awaitFrame();
+    EXPECT_EQ(0u, withdrawn);
+    sendControl(ControlKind::Fault, ncclInvalidUsage, "reason");
+  });
+  EXPECT_EQ("5: reason", failure);
+  EXPECT_EQ(1u, withdrawn);
+}
+
+TEST_F(ManyElementsTest, CollectivesCopyElementsForOneRank) {
+  for (Call call : {Call::AlltoAll, Call::AllGather, Call::Gather}) {
+    std::fill(got.begin(), got.end(), 0);
+    std::string failure = during(call, [&] {
+      send(many(call).frame());
+      send(data(many(call), peers.data()));
+      awaitFrame();
+      if (call != Call::Gather) {
+        Frame offered = awaitFrame();
+        EXPECT_EQ(FrameKind::Data, offered.kind);
+        theirs.accept({offered.words[kAddress], offered.words[kToken], 1, kCount * sizeof(int32_t)});
+        EXPECT_EQ(std::vector<int32_t>(kCount, 3), awaitElements(kCount));
+      }
+    });
+    EXPECT_EQ("", failure);
+    EXPECT_EQ(3, got[kCount - 1]) << callName(call);
+    EXPECT_EQ(8, got[kCount]) << callName(call);
+    EXPECT_EQ(8, got[2 * kCount - 1]) << callName(call);
+    size_t left;
+    EXPECT_TRUE(theirs.takeAnswer(left));
+  }
+}
+
+TEST_F(ManyElementsTest, ADataFrameMustFitItsCall) {
+  for (auto change : {+[](Frame& f) { f.kind = FrameKind::Collective; }, +[](Frame& f) { f.call = Call::AllGather; },
+                      +[](Frame& f) { f.count++; }, +[](Frame& f) { f.inlined = 40; }}) {
+    ManyElementsTest::Pair fresh(true);
+    Operation gather = many(Call::Gather);
+    fresh.send(gather.frame());
+    Frame frame = data(gather, nullptr);
+    change(frame);
+    fresh.send(frame);
+    EXPECT_EQ(
+        "3: rank 1 sent something unintelligible",
+        failureOf([&] { fresh.rank.run(makeCollective(*fresh.rank.comm, std::move(gather))); }));
+  }
 }
 
 TEST_P(PeerTest, AFailureOfThePeerIsNeverASuccess) {

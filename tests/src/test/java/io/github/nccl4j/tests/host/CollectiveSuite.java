@@ -256,7 +256,7 @@ final class CollectiveSuite {
         }
     }
 
-    /** Uneven counts, some of them zero; VCCL's matrices. */
+    /** Uneven counts, some of them zero, those to lower ranks large; VCCL's matrices. */
     private void allToAllV() {
         int n = self.count();
         int me = self.rank();
@@ -304,7 +304,8 @@ final class CollectiveSuite {
     }
 
     private static int count(int from, int to) {
-        return (from + to) % 3 == 0 ? 0 : 100 * from + 7 * to + 1;
+        int few = 100 * from + 7 * to + 1;
+        return (from + to) % 3 == 0 ? 0 : from > to ? LARGE + few : few;
     }
 
     private static void check(int result, String call) {

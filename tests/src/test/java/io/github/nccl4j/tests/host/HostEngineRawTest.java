@@ -165,6 +165,7 @@ class HostEngineRawTest {
                         "NCCL4J_HOST_INIT_TIMEOUT=0.5 (default 60)",
                         "NCCL4J_HOST_OP_TIMEOUT=0 (default 0)",
                         "NCCL4J_HOST_SHARED_MEMORY=1 (default 1)",
+                        "NCCL4J_HOST_SINGLE_COPY=1 (default 1)",
                         "waited",
                         "soon",
                         ","),

@@ -67,6 +67,13 @@ class SharedMemoryTest {
     }
 
     @Test
+    void everyCollectiveWhereSomeRanksDoNotCopyFromOtherProcesses() {
+        assertTrue(told("suite", rank -> jvm("1").environment("NCCL4J_HOST_SINGLE_COPY", rank == 1 ? "0" : "1"))
+                .get(0)
+                .matches("\\d{4} cases"));
+    }
+
+    @Test
     void anotherValueIsRefused() {
         ChildJvm.Outcome outcome = jvm("2").run(HostEngineScenarios.class, "join", Rank.newId(), "0", "1");
         assertTrue(outcome.output().contains("NCCL4J_HOST_SHARED_MEMORY must be 0 or 1: '2'"), outcome.output());
