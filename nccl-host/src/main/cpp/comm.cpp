@@ -55,7 +55,7 @@ void Peer::queue(const Frame& frame, const char* inlined) {
 void Peer::queue(const void* data, size_t size) {
   if (size == 0) return;
   // Continues the bytes before.
-  if (!out.empty() && out.back().data != nullptr && !out.back().offered && out.back().data + out.back().size == data) {
+  if (!out.empty() && out.back().data != nullptr && out.back().data + out.back().size == data) {
     out.back().size += size;
     return;
   }

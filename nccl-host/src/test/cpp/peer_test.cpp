@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <string.h>
 
+#include <numeric>
 #include <thread>
 
 #include "bootstrap.h"
@@ -400,16 +401,18 @@ TEST_F(ManyElementsTest, ASendEndsWithTheAnswer) {
 }
 
 TEST_F(ManyElementsTest, ElementsThatThePeerCannotCopyFollow) {
-  for (int i = 0; i < 2; i++) {
+  std::iota(sent.begin(), sent.end(), 1);
+  for (size_t copied : {size_t{1000}, size_t{0}}) {
     std::string failure = during(Call::Send, [&] {
       Frame frame = post(Call::Recv);
       frame.count = kCount;
       send(frame);
       awaitFrame();
       Frame offered = awaitFrame();
-      EXPECT_EQ(i == 0, offered.words[kAddress] != 0) << "no second offer";
-      if (i == 0) theirs.accept({offered.words[kAddress], offered.words[kToken], 1, kCount * sizeof(int32_t)});
-      EXPECT_EQ(std::vector<int32_t>(kCount, 3), awaitElements(kCount));
+      EXPECT_EQ(copied > 0, offered.words[kAddress] != 0) << "no second offer";
+      size_t left = (kCount - copied) * sizeof(int32_t);
+      if (copied > 0) theirs.accept({offered.words[kAddress], offered.words[kToken], 1, left});
+      EXPECT_EQ(std::vector<int32_t>(sent.begin() + static_cast<long>(copied), sent.begin() + kCount), awaitElements(kCount - copied));
     });
     EXPECT_EQ("", failure);
   }
@@ -464,6 +467,68 @@ TEST_F(ManyElementsTest, CollectivesCopyElementsForOneRank) {
     size_t left;
     EXPECT_TRUE(theirs.takeAnswer(left));
   }
+}
+
+TEST_F(ManyElementsTest, FewElementsOfASendAreNotOffered) {
+  Operation few = many(Call::Send);
+  few.count = kMany / sizeof(int32_t) - 1;
+  std::string failure;
+  std::thread other([&] { failure = failureOf([&] { rank.run(makePointToPoint(*rank.comm, {few})); }); });
+  Frame frame = post(Call::Recv);
+  frame.count = few.count;
+  send(frame);
+  awaitFrame();
+  EXPECT_EQ(0u, awaitFrame().words[kAddress]);
+  EXPECT_EQ(std::vector<int32_t>(few.count, 3), awaitElements(few.count));
+  other.join();
+  EXPECT_EQ("", failure);
+}
+
+TEST_F(ManyElementsTest, FewElementsAndThoseOfReductionsPassTheRing) {
+  Operation few = operation(Call::AlltoAll);
+  few.send = reinterpret_cast<const char*>(sent.data());
+  few.recv = reinterpret_cast<char*>(got.data());
+  few.count = kMany / sizeof(int32_t) - 1;
+  Operation reduce = many(Call::Reduce);
+  reduce.root = 1;
+  for (const Operation& call : {few, reduce}) {
+    Operation copy = call;
+    std::string failure;
+    std::thread other([&] { failure = failureOf([&] { rank.run(makeCollective(*rank.comm, std::move(copy))); }); });
+    send(call.frame());
+    if (call.call == Call::AlltoAll) {
+      send(peers.data(), call.bytes());
+      EXPECT_EQ(std::vector<int32_t>(sent.begin() + static_cast<long>(call.count), sent.begin() + 2 * static_cast<long>(call.count)), awaitElements(call.count));
+    } else {
+      EXPECT_EQ(std::vector<int32_t>(kCount, 3), awaitElements(kCount));
+    }
+    other.join();
+    EXPECT_EQ("", failure);
+    EXPECT_EQ(FrameKind::Collective, awaitFrame().kind);
+    Frame none;
+    char elements[kMaxInlined];
+    EXPECT_FALSE(theirs.receiveFrame(none, elements)) << callName(call.call);
+  }
+}
+
+TEST(SocketPeerTest, AnOfferWithoutSharedMemoryIsRefused) {
+  Pair pair(false);
+  std::vector<int32_t> got(10'000);
+  Operation recv = pair.operation(Call::Recv);
+  recv.recv = reinterpret_cast<char*>(got.data());
+  recv.count = got.size();
+  Frame frame = recv.frame();
+  frame.kind = FrameKind::Post;
+  frame.call = Call::Send;
+  frame.root = 0;
+  pair.send(frame);
+  frame = recv.frame();
+  frame.kind = FrameKind::Data;
+  frame.words[kAddress] = reinterpret_cast<uintptr_t>(got.data());
+  pair.send(frame);
+  EXPECT_EQ(
+      "3: rank 1 sent something unintelligible",
+      failureOf([&] { pair.rank.run(makePointToPoint(*pair.rank.comm, {recv})); }));
 }
 
 TEST_F(ManyElementsTest, ADataFrameMustFitItsCall) {

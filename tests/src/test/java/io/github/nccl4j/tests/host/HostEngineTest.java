@@ -269,7 +269,7 @@ class HostEngineTest {
             }
             try (PointerPointer<Pointer> table = new PointerPointer<>(1)) {
                 Rank.check(nccl.ncclParamGetAllParameterKeys(table, length), "ncclParamGetAllParameterKeys");
-                assertEquals(3, length[0]);
+                assertEquals(4, length[0]);
                 assertEquals(key, new PointerPointer<>(table.get(Pointer.class)).getString(0));
             }
         }
