@@ -237,7 +237,8 @@ class Bootstrap {
     peer(rank).data.open(std::move(socket), memory, bytes, connected);
     if (!memory.valid()) return;
   comm_.ringBytes += bytes;
-  if (comm_.copiesOnce) peer(rank).data.permitCopies();
+  if (comm_.singleCopy == SingleCopy::Never) return;
+  peer(rank).data.permitCopies(comm_.singleCopy == SingleCopy::Always || copiesBetweenProcessesFast());
   }
 
   int acceptHigher() {

@@ -274,12 +274,13 @@ long Channel::receive(void* data, size_t size) {
   return static_cast<long>(total);
 }
 
-void Channel::permitCopies() {
+void Channel::permitCopies(bool offers) {
   // The process that the system names, not the one that the peer names: in another container its number may be another one.
   ucred credentials{};
   socklen_t size = sizeof credentials;
   bool known = getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0;
   if (rings_ && known) peerProcess_ = credentials.pid;
+  refused_ = !offers;
 }
 
 void Channel::accept(const Offer& offer) {

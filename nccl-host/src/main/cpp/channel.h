@@ -69,9 +69,9 @@ class Channel {
   /** As receiveSome of socket.h. Copies the elements of an accepted offer before others. */
   long receive(void* data, size_t size);
 
-  /** Permits copies between the processes of both ranks. Only for shared memory. */
-  void permitCopies();
-  /** True if the elements of this rank may be offered: no offer was refused before. */
+  /** Permits copies from the process of the peer and, if `offers`, also those of the peer. Only for shared memory. */
+  void permitCopies(bool offers);
+  /** True if the elements of this rank may be offered: that is permitted, and no offer was refused before. */
   bool offers() const { return peerProcess_ != 0 && !refused_; }
   /** True once the peer has answered the offer of this rank; `left` bytes of its end are to be sent. */
   bool takeAnswer(size_t& left);
@@ -140,7 +140,7 @@ class Channel {
   uint32_t peerReadFrames_ = kFirstFrame;
   uint32_t announcementsSeen_ = 0;
   pid_t peerProcess_ = 0;  // 0: no copies
-  bool refused_ = false;   // by the peer
+  bool refused_ = false;   // this rank must not offer
   Offer accepted_;         // what is left of it
   bool armed_ = false;
   bool ended_ = false;

@@ -127,7 +127,7 @@ Comm::Comm(int rankOfComm, int ranksOfComm, int deviceOfComm, const CommSettings
       blocking(settings.blocking),
       operationTimeout(operationTimeoutSetting.value()),
       sharesMemory(sharedMemorySetting.value() != 0),
-      copiesOnce(singleCopySetting.value() != 0),
+      singleCopy(static_cast<SingleCopy>(singleCopySetting.value())),
       crowded(ranksOfComm > usableProcessors()),
       wake(newEvent()) {}
 

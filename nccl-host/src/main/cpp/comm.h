@@ -29,6 +29,7 @@
 #include "processors.h"
 #include "profiler.h"
 #include "ras.h"
+#include "settings.h"
 #include "socket.h"
 #include "stream.h"
 #include "windowtable.h"
@@ -135,7 +136,7 @@ class Comm {
   const bool blocking;
   const double operationTimeout;  // seconds; 0: none
   const bool sharesMemory;        // on connections to lower ranks
-  const bool copiesOnce;          // elements from and to processes whose memory this rank shares
+  const SingleCopy singleCopy;    // on connections with shared memory
   /** True if the ranks of this communicator, which are all on this machine, are more than its usable processors. */
   const bool crowded;
   PollingTime pollingTime;             // needs `operation`

@@ -1,4 +1,4 @@
-// processors.h: what this process is, and how many processors it may use.
+// processors.h: what this process is, how many processors it may use, and how fast the system copies between processes.
 #pragma once
 
 #include <sys/types.h>
@@ -10,6 +10,12 @@ pid_t currentProcess();
 
 /** Number of processors that the affinity of this thread and the quota of its control group allow; at least 1. */
 int usableProcessors();
+
+/**
+ * True if a copy from the memory of a process by the system takes less than two copies within a process, as measured once:
+ * the system works page by page, on some processors five times slower.
+ */
+bool copiesBetweenProcessesFast();
 
 /**
  * The time that a rank polls before it sleeps. About the cost of a sleep at first, so that an idle rank uses no processor. Ranks

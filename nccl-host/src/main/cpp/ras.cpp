@@ -42,7 +42,7 @@ const char* addressSetting() {
 
 /** Unlike in NCCL, off unless the environment has an address; see docs/host-engine.md. */
 bool isEnabled() {
-  return Setting{"NCCL_RAS_ENABLE", *addressSetting() == '\0' ? 0.0 : 1.0, Unit::Switch}.value() != 0;
+  return Setting{"NCCL_RAS_ENABLE", *addressSetting() == '\0' ? 0.0 : 1.0, Setting::Unit::Switch}.value() != 0;
 }
 
 /** The host and the port of "HOST:PORT" or "[IPV6]:PORT". */

@@ -18,10 +18,10 @@ namespace host {
 namespace {
 
 const Setting settings[] = {
-    {"NCCL4J_HOST_INIT_TIMEOUT", 60, Unit::Seconds},
-    {"NCCL4J_HOST_OP_TIMEOUT", 0, Unit::Seconds},
-    {"NCCL4J_HOST_SHARED_MEMORY", 1, Unit::Switch},
-    {"NCCL4J_HOST_SINGLE_COPY", 1, Unit::Switch},
+    {"NCCL4J_HOST_INIT_TIMEOUT", 60, Setting::Unit::Seconds},
+    {"NCCL4J_HOST_OP_TIMEOUT", 0, Setting::Unit::Seconds},
+    {"NCCL4J_HOST_SHARED_MEMORY", 1, Setting::Unit::Switch},
+    {"NCCL4J_HOST_SINGLE_COPY", static_cast<double>(SingleCopy::WhereFaster), Setting::Unit::Degree},
 };
 
 }  // namespace
@@ -41,18 +41,23 @@ bool parseNumber(const char* text, double& number) {
 double Setting::value() const {
   const char* text = getenv(key);
   if (text == nullptr || *text == '\0') return fallback;
-  bool isSwitch = unit == Unit::Switch;
   bool mayBeZero = fallback == 0;
   double number;
   if (parseNumber(text, number)) {
-    bool valid = isSwitch ? number == 0 || number == 1 : number > 0 || (mayBeZero && number == 0);
+    bool valid = false;
+    switch (unit) {
+      case Unit::Seconds: valid = number > 0 || (mayBeZero && number == 0); break;
+      case Unit::Switch: valid = number == 0 || number == 1; break;
+      case Unit::Degree: valid = number == 0 || number == 1 || number == 2; break;
+    }
     if (valid) return number;
   }
   fail(
       ncclInvalidArgument, "%s must be %s: '%s'", key,
-      isSwitch    ? "0 or 1"
-      : mayBeZero ? "a number of seconds, or 0 for no limit"
-                  : "a number of seconds above 0",
+      unit == Unit::Switch   ? "0 or 1"
+      : unit == Unit::Degree ? "0, 1 or 2"
+      : mayBeZero            ? "a number of seconds, or 0 for no limit"
+                             : "a number of seconds above 0",
       text);
 }
 

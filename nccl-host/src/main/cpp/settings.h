@@ -3,13 +3,16 @@
 
 namespace host {
 
-enum class Unit { Seconds, Switch };
-
 /** Parses the whole text as a number in the "C" locale; returns false if it is no number or not finite. */
 bool parseNumber(const char* text, double& number);
 
-/** A number of seconds, or a switch: 1 is on, 0 is off. With a fallback of 0 (no limit) the environment may set 0. */
+/**
+ * A number of seconds, a switch (0: off, 1: on), or a degree (0: never, 1: where it is faster, 2: always). With a fallback
+ * of 0 seconds (no limit) the environment may set 0.
+ */
 struct Setting {
+  enum class Unit { Seconds, Switch, Degree };
+
   const char* key;
   double fallback;
   Unit unit;
@@ -27,7 +30,9 @@ extern const Setting& operationTimeoutSetting;
 /** Shared memory for the connections that this rank opens, those to lower ranks. */
 extern const Setting& sharedMemorySetting;
 
-/** Copies of many elements from the memory of another rank's process. Off at one of two ranks, neither copies. */
+enum class SingleCopy { Never, WhereFaster, Always };
+
+/** Copies of many elements from the memory of another rank's process; never if it is so at one of the two ranks. */
 extern const Setting& singleCopySetting;
 
 }  // namespace host

@@ -265,8 +265,8 @@ class OfferTest : public ChannelTest {
  protected:
   void SetUp() override {
     ChannelTest::SetUp();
-    left.permitCopies();
-    right.permitCopies();
+    left.permitCopies(true);
+    right.permitCopies(true);
     std::iota(sent.begin(), sent.end(), 1);
     got.resize(sent.size());
   }

@@ -308,7 +308,7 @@ TEST_P(PeerTest, ElementsThatNobodyExpectsAreRefused) {
 class ManyElementsTest : public testing::Test, protected Pair {
  protected:
   ManyElementsTest() : Pair(true) {
-    rank.peer(1).data.permitCopies();
+    rank.peer(1).data.permitCopies(true);
     rank.peer(1).process = processToken();
   }
 
@@ -393,7 +393,7 @@ TEST_F(ManyElementsTest, ASendEndsWithTheAnswer) {
     awaitFrame();
     Frame offered = awaitFrame();
     EXPECT_EQ(reinterpret_cast<uintptr_t>(sent.data()), offered.words[kAddress]);
-    theirs.permitCopies();
+    theirs.permitCopies(true);
     theirs.accept({offered.words[kAddress], offered.words[kToken], processToken(), kCount * sizeof(int32_t)});
     EXPECT_EQ(std::vector<int32_t>(kCount, 3), awaitElements(kCount));
   });

@@ -10,6 +10,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.IntFunction;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Which connections go through shared memory, and that the others give the same elements. */
 @Timeout(value = 10, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -66,9 +68,10 @@ class SharedMemoryTest {
         assertTrue(told("suite", rank -> jvm(rank == 1 ? "0" : "1")).get(0).matches("\\d{4} cases"));
     }
 
-    @Test
-    void everyCollectiveWhereSomeRanksDoNotCopyFromOtherProcesses() {
-        assertTrue(told("suite", rank -> jvm("1").environment("NCCL4J_HOST_SINGLE_COPY", rank == 1 ? "0" : "1"))
+    @ParameterizedTest
+    @ValueSource(strings = {"2", "0"})
+    void everyCollectiveWithCopiesBetweenProcessesAndWhereOneRankForbidsThem(String ofRank1) {
+        assertTrue(told("suite", rank -> jvm("1").environment("NCCL4J_HOST_SINGLE_COPY", rank == 1 ? ofRank1 : "2"))
                 .get(0)
                 .matches("\\d{4} cases"));
     }
