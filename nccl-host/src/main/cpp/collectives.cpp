@@ -5,9 +5,10 @@
 //    calls with a root, a rank that needs no elements of the other one compares the frames at its next call, and does not
 //    wait for them.
 // 2. Elements go directly to the ranks that need them. Many elements for one rank are offered to it in a Data frame; see
-//    channel.h. Those for several ranks pass the rings, since readers of the same pages wait for each other. Reductions are
-//    folded where their result is needed: straight from the rings of the other ranks, or in windows if a connection has
-//    no shared memory.
+//    channel.h. Others pass the rings: those for several ranks, since readers of the same pages wait for each other, and
+//    those of a Gather or of a Broadcast between two ranks, since both sides of a ring work at the same time. Reductions are
+//    folded where their result is needed: straight from the rings of the other ranks, or in windows if a connection has no
+//    shared memory.
 // 3. A large AllReduce folds chunk r at rank r only, which distributes its folded elements while it folds the next ones.
 
 #include <string.h>
@@ -173,9 +174,9 @@ class Collective final : public Task {
   /** True if a Data frame precedes so many bytes of elements between two ranks, which both then know. */
   bool isOffered(const Peer& peer, size_t bytes) const {
     Call call = operation_.call;
-    bool forOneRank = comm_.ranks == 2 || call == Call::AlltoAll || call == Call::AlltoAllv || call == Call::Gather ||
-                      call == Call::Scatter;
-    return bytes >= kMany && forOneRank && !isReduction(call) && peer.data.shared();
+    bool forOneRank = call == Call::AlltoAll || call == Call::AlltoAllv || call == Call::Scatter ||
+                      (call == Call::AllGather && comm_.ranks == 2);
+    return bytes >= kMany && forOneRank && peer.data.shared();
   }
 
   void takeData(Peer& peer) {

@@ -447,18 +447,16 @@ TEST_F(ManyElementsTest, ARankThatFailsWithdrawsItsOffer) {
 }
 
 TEST_F(ManyElementsTest, CollectivesCopyElementsForOneRank) {
-  for (Call call : {Call::AlltoAll, Call::AllGather, Call::Gather}) {
+  for (Call call : {Call::AlltoAll, Call::AllGather}) {
     std::fill(got.begin(), got.end(), 0);
     std::string failure = during(call, [&] {
       send(many(call).frame());
       send(data(many(call), peers.data()));
       awaitFrame();
-      if (call != Call::Gather) {
-        Frame offered = awaitFrame();
-        EXPECT_EQ(FrameKind::Data, offered.kind);
-        theirs.accept({offered.words[kAddress], offered.words[kToken], 1, kCount * sizeof(int32_t)});
-        EXPECT_EQ(std::vector<int32_t>(kCount, 3), awaitElements(kCount));
-      }
+      Frame offered = awaitFrame();
+      EXPECT_EQ(FrameKind::Data, offered.kind);
+      theirs.accept({offered.words[kAddress], offered.words[kToken], 1, kCount * sizeof(int32_t)});
+      EXPECT_EQ(std::vector<int32_t>(kCount, 3), awaitElements(kCount));
     });
     EXPECT_EQ("", failure);
     EXPECT_EQ(3, got[kCount - 1]) << callName(call);
@@ -467,6 +465,17 @@ TEST_F(ManyElementsTest, CollectivesCopyElementsForOneRank) {
     size_t left;
     EXPECT_TRUE(theirs.takeAnswer(left));
   }
+}
+
+TEST_F(ManyElementsTest, AScatterCopiesFromTheRoot) {
+  Operation scatter = many(Call::Scatter);
+  scatter.root = 1;
+  send(scatter.frame());
+  send(data(scatter, peers.data()));
+  EXPECT_EQ("", failureOf([&] { rank.run(makeCollective(*rank.comm, std::move(scatter))); }));
+  EXPECT_EQ(8, got[0]);
+  EXPECT_EQ(8, got[kCount - 1]);
+  EXPECT_EQ(0, got[kCount]);
 }
 
 TEST_F(ManyElementsTest, FewElementsOfASendAreNotOffered) {
@@ -484,14 +493,14 @@ TEST_F(ManyElementsTest, FewElementsOfASendAreNotOffered) {
   EXPECT_EQ("", failure);
 }
 
-TEST_F(ManyElementsTest, FewElementsAndThoseOfReductionsPassTheRing) {
+TEST_F(ManyElementsTest, OtherElementsPassTheRing) {
   Operation few = operation(Call::AlltoAll);
   few.send = reinterpret_cast<const char*>(sent.data());
   few.recv = reinterpret_cast<char*>(got.data());
   few.count = kMany / sizeof(int32_t) - 1;
-  Operation reduce = many(Call::Reduce);
-  reduce.root = 1;
-  for (const Operation& call : {few, reduce}) {
+  Operation reduce = many(Call::Reduce), gather = many(Call::Gather);
+  reduce.root = gather.root = 1;
+  for (const Operation& call : {few, reduce, gather, many(Call::Broadcast)}) {
     Operation copy = call;
     std::string failure;
     std::thread other([&] { failure = failureOf([&] { rank.run(makeCollective(*rank.comm, std::move(copy))); }); });
@@ -535,14 +544,15 @@ TEST_F(ManyElementsTest, ADataFrameMustFitItsCall) {
   for (auto change : {+[](Frame& f) { f.kind = FrameKind::Collective; }, +[](Frame& f) { f.call = Call::AllGather; },
                       +[](Frame& f) { f.count++; }, +[](Frame& f) { f.inlined = 40; }}) {
     ManyElementsTest::Pair fresh(true);
-    Operation gather = many(Call::Gather);
-    fresh.send(gather.frame());
-    Frame frame = data(gather, nullptr);
+    Operation scatter = many(Call::Scatter);
+    scatter.root = 1;
+    fresh.send(scatter.frame());
+    Frame frame = data(scatter, nullptr);
     change(frame);
     fresh.send(frame);
     EXPECT_EQ(
         "3: rank 1 sent something unintelligible",
-        failureOf([&] { fresh.rank.run(makeCollective(*fresh.rank.comm, std::move(gather))); }));
+        failureOf([&] { fresh.rank.run(makeCollective(*fresh.rank.comm, std::move(scatter))); }));
   }
 }
 
