@@ -103,10 +103,12 @@ final class HostCollectivesRank {
                 DeviceBuffer<Float64> slowest = communicator.device().allocate(ElementType.FLOAT64, 1)) {
             send.fill(1.0);
             recv.fill(1.0);
+            // In place, as with MPI: else the root copies its own elements as well.
+            DeviceBuffer<Float32> source = operation == LoopOperation.BROADCAST ? recv : send;
             LoopArguments arguments = new LoopArguments(
                     communicator,
                     stream,
-                    send.slice(0, operation.sendsBlocks ? count * ranks : count),
+                    source.slice(0, operation.sendsBlocks ? count * ranks : count),
                     recv.slice(0, operation.receivesBlocks ? count * ranks : count),
                     count);
             double[] times = new double[rounds];
