@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <numeric>
 #include <random>
 
@@ -322,12 +323,13 @@ TEST_P(OfferTest, TheRestOfMemoryThatCannotBeReadIsRefused) {
   ASSERT_NE(MAP_FAILED, pages);
   memset(pages, 'p', page);
   ASSERT_EQ(0, munmap(static_cast<char*>(pages) + page, page));
+  std::fill(got.begin(), got.end(), 0);
   Channel::Offer partly = offer();
   partly.address = reinterpret_cast<uintptr_t>(pages);
   partly.size = 2 * page;
   right.accept(partly);
   EXPECT_EQ(static_cast<long>(page), right.receive(got.data(), got.size()));
-  EXPECT_EQ(std::vector<unsigned char>(page, 'p'), std::vector<unsigned char>(got.begin(), got.begin() + static_cast<long>(page)));
+  EXPECT_EQ(static_cast<long>(page), std::count(got.begin(), got.end(), 'p'));
   EXPECT_FALSE(left.takeAnswer(unsent));
   EXPECT_EQ(0, right.receive(got.data(), got.size()));
   ASSERT_TRUE(left.takeAnswer(unsent));

@@ -412,7 +412,8 @@ TEST_F(ManyElementsTest, ElementsThatThePeerCannotCopyFollow) {
       EXPECT_EQ(copied > 0, offered.words[kAddress] != 0) << "no second offer";
       size_t left = (kCount - copied) * sizeof(int32_t);
       if (copied > 0) theirs.accept({offered.words[kAddress], offered.words[kToken], 1, left});
-      EXPECT_EQ(std::vector<int32_t>(sent.begin() + static_cast<long>(copied), sent.begin() + kCount), awaitElements(kCount - copied));
+      std::vector<int32_t> rest(sent.begin() + static_cast<long>(copied), sent.begin() + kCount);
+      EXPECT_EQ(rest, awaitElements(rest.size()));
     });
     EXPECT_EQ("", failure);
   }
@@ -507,7 +508,7 @@ TEST_F(ManyElementsTest, OtherElementsPassTheRing) {
     send(call.frame());
     if (call.call == Call::AlltoAll) {
       send(peers.data(), call.bytes());
-      EXPECT_EQ(std::vector<int32_t>(sent.begin() + static_cast<long>(call.count), sent.begin() + 2 * static_cast<long>(call.count)), awaitElements(call.count));
+      EXPECT_EQ(std::vector<int32_t>(call.count, 3), awaitElements(call.count));
     } else {
       EXPECT_EQ(std::vector<int32_t>(kCount, 3), awaitElements(kCount));
     }
