@@ -350,6 +350,15 @@ class ManyElementsTest : public testing::Test, protected Pair {
     return frame;
   }
 
+  /** Calls Recv as the peer, and returns the Data frame of the rank's Send. */
+  Frame dataForRecv(size_t count = kCount) {
+    Frame frame = post(Call::Recv);
+    frame.count = count;
+    send(frame);
+    awaitFrame();
+    return awaitFrame();
+  }
+
   /** Takes the elements after the frames of the rank. */
   std::vector<int32_t> awaitElements(size_t count) {
     std::vector<int32_t> elements(count);
@@ -387,11 +396,7 @@ TEST_F(ManyElementsTest, ARecvCopiesFromTheMemoryOfThePeer) {
 
 TEST_F(ManyElementsTest, ASendEndsWithTheAnswer) {
   std::string failure = during(Call::Send, [&] {
-    Frame frame = post(Call::Recv);
-    frame.count = kCount;
-    send(frame);
-    awaitFrame();
-    Frame offered = awaitFrame();
+    Frame offered = dataForRecv();
     EXPECT_EQ(reinterpret_cast<uintptr_t>(sent.data()), offered.words[kAddress]);
     theirs.permitCopies(true);
     theirs.accept({offered.words[kAddress], offered.words[kToken], processToken(), kCount * sizeof(int32_t)});
@@ -404,11 +409,7 @@ TEST_F(ManyElementsTest, ElementsThatThePeerCannotCopyFollow) {
   std::iota(sent.begin(), sent.end(), 1);
   for (size_t copied : {size_t{1000}, size_t{0}}) {
     std::string failure = during(Call::Send, [&] {
-      Frame frame = post(Call::Recv);
-      frame.count = kCount;
-      send(frame);
-      awaitFrame();
-      Frame offered = awaitFrame();
+      Frame offered = dataForRecv();
       EXPECT_EQ(copied > 0, offered.words[kAddress] != 0) << "no second offer";
       size_t left = (kCount - copied) * sizeof(int32_t);
       if (copied > 0) theirs.accept({offered.words[kAddress], offered.words[kToken], 1, left});
@@ -421,11 +422,7 @@ TEST_F(ManyElementsTest, ElementsThatThePeerCannotCopyFollow) {
 
 TEST_F(ManyElementsTest, AnAnswerLeavesNoMoreThanWasOffered) {
   std::string failure = during(Call::Send, [&] {
-    Frame frame = post(Call::Recv);
-    frame.count = kCount;
-    send(frame);
-    awaitFrame();
-    awaitFrame();
+    dataForRecv();
     theirs.accept({1, 1, 1, kCount * sizeof(int32_t) + 1});
   });
   EXPECT_EQ("3: rank 1 sent something unintelligible", failure);
@@ -435,11 +432,7 @@ TEST_F(ManyElementsTest, ARankThatFailsWithdrawsItsOffer) {
   Mapped mapped(rank.ends[1].memory);
   volatile uint32_t& withdrawn = mapped.words(0).flags[3];
   std::string failure = during(Call::Send, [&] {
-    Frame frame = post(Call::Recv);
-    frame.count = kCount;
-    send(frame);
-    awaitFrame();
-    awaitFrame();
+    dataForRecv();
     EXPECT_EQ(0u, withdrawn);
     sendControl(ControlKind::Fault, ncclInvalidUsage, "reason");
   });
@@ -484,11 +477,7 @@ TEST_F(ManyElementsTest, FewElementsOfASendAreNotOffered) {
   few.count = kMany / sizeof(int32_t) - 1;
   std::string failure;
   std::thread other([&] { failure = failureOf([&] { rank.run(makePointToPoint(*rank.comm, {few})); }); });
-  Frame frame = post(Call::Recv);
-  frame.count = few.count;
-  send(frame);
-  awaitFrame();
-  EXPECT_EQ(0u, awaitFrame().words[kAddress]);
+  EXPECT_EQ(0u, dataForRecv(few.count).words[kAddress]);
   EXPECT_EQ(std::vector<int32_t>(few.count, 3), awaitElements(few.count));
   other.join();
   EXPECT_EQ("", failure);

@@ -25,7 +25,7 @@ final class HostCollectivesRank {
      * Calls of all ranks before the first measurement, until Java has compiled them; its compiler shares the processors with
      * the ranks.
      */
-    private static final int WARM_UP = 400_000;
+    private static final int WARM_UP = 3_000_000;
 
     private static final double ROUND_MICROSECONDS = 10e3;
 

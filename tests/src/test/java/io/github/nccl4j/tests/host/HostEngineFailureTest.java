@@ -171,6 +171,7 @@ class HostEngineFailureTest {
                 .property("nccl4j.engine", "host")
                 .environment("NCCL4J_HOST_INIT_TIMEOUT", "20")
                 .environment("NCCL4J_HOST_SHARED_MEMORY", shared ? "1" : "0")
+                .environment("NCCL4J_HOST_SINGLE_COPY", "2")
                 .start(HostEngineScenarios.class, scenario, id, "" + rank, "" + count);
     }
 
@@ -178,6 +179,7 @@ class HostEngineFailureTest {
     @CsvSource({
         "all-reduce-for-ever, true",
         "all-reduce-for-ever, false",
+        "all-to-all-for-ever, true",
         "idle, true",
         "put-for-ever, true",
         "wait-for-ever, true"

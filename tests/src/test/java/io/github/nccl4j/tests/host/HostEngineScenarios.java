@@ -7,6 +7,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.function.IntConsumer;
+import java.util.function.IntSupplier;
 import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.FloatPointer;
 import org.bytedeco.javacpp.IntPointer;
@@ -25,6 +26,7 @@ final class HostEngineScenarios {
             case "suite" -> suite(Rank.join(id, rank, count));
             case "shared-memory" -> sharedMemory(Rank.join(id, rank, count));
             case "all-reduce-for-ever" -> allReduceForEver(Rank.join(id, rank, count));
+            case "all-to-all-for-ever" -> allToAllForEver(Rank.join(id, rank, count));
             case "idle" -> idle(Rank.join(id, rank, count));
             case "puts" -> puts(Rank.join(id, rank, count));
             case "two-ranks" -> HostEngineDeviceTest.runTwo(id, rank, count);
@@ -67,17 +69,33 @@ final class HostEngineScenarios {
     private static void allReduceForEver(Rank self) {
         int elements = 100_000;
         try (FloatPointer data = new FloatPointer(elements)) {
-            System.out.println("ready");
-            for (; ; ) {
-                int result = nccl.ncclAllReduce(
-                        data.address(), data.address(), elements, nccl.ncclFloat, nccl.ncclMax, self.comm(), 0);
-                if (result != nccl.ncclSuccess) {
-                    System.out.println(result + " " + nccl.ncclGetLastError(self.comm()));
-                    nccl.ncclCommAbort(self.comm());
-                    return;
-                }
-            }
+            forEver(
+                    self,
+                    () -> nccl.ncclAllReduce(
+                            data.address(), data.address(), elements, nccl.ncclFloat, nccl.ncclMax, self.comm(), 0));
         }
+    }
+
+    /** With blocks that are copied from the memory of the other process. */
+    private static void allToAllForEver(Rank self) {
+        int elements = 300_000;
+        try (FloatPointer send = new FloatPointer((long) elements * self.count());
+                FloatPointer recv = new FloatPointer((long) elements * self.count())) {
+            forEver(
+                    self,
+                    () -> nccl.ncclAlltoAll(send.address(), recv.address(), elements, nccl.ncclFloat, self.comm(), 0));
+        }
+    }
+
+    /** Repeats a call until it fails. */
+    private static void forEver(Rank self, IntSupplier call) {
+        System.out.println("ready");
+        int result;
+        do {
+            result = call.getAsInt();
+        } while (result == nccl.ncclSuccess);
+        System.out.println(result + " " + nccl.ncclGetLastError(self.comm()));
+        nccl.ncclCommAbort(self.comm());
     }
 
     /** Every rank puts a block to every rank, itself too, in rounds of growing size. */
