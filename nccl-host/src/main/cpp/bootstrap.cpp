@@ -236,9 +236,9 @@ class Bootstrap {
     size_t bytes = Channel::ringBytes(comm_.ranks);
     peer(rank).data.open(std::move(socket), memory, bytes, connected);
     if (!memory.valid()) return;
-  comm_.ringBytes += bytes;
-  if (comm_.singleCopy == SingleCopy::Never) return;
-  peer(rank).data.permitCopies(comm_.singleCopy == SingleCopy::Always || copiesBetweenProcessesFast());
+    comm_.ringBytes += bytes;
+    if (comm_.singleCopy == SingleCopy::Never) return;
+    peer(rank).data.permitCopies(comm_.singleCopy == SingleCopy::Always || isCopyBetweenProcessesFast());
   }
 
   int acceptHigher() {

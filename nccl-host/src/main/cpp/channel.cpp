@@ -49,7 +49,7 @@ struct Channel::Ring {
   alignas(64) std::atomic<uint64_t> written;
   alignas(64) std::atomic<uint64_t> read;
   std::atomic<uint32_t> readFrames;  // number of the next slot, less kFirstFrame
-  // 0, or 1 more than the bytes that an answer leaves to the sender. The reader sets it, and the writer takes it.
+  // 0: none; else 1 more than the number of bytes that the writer must send. The reader sets it, the writer resets it.
   std::atomic<uint64_t> answer;
   // Both sides write the flags, but only around a wait: they stay in the caches of both while nobody waits.
   alignas(64) std::atomic<uint32_t> readerWaits;
@@ -275,7 +275,7 @@ long Channel::receive(void* data, size_t size) {
 }
 
 void Channel::permitCopies(bool offers) {
-  // The process that the system names, not the one that the peer names: in another container its number may be another one.
+  // The id from the kernel, not from the peer: that of a peer in another container may be the id of another process here.
   ucred credentials{};
   socklen_t size = sizeof credentials;
   bool known = getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0;
@@ -290,7 +290,7 @@ void Channel::accept(const Offer& offer) {
 
 long Channel::copyOffered(void* data, size_t size) {
   size = std::min({size, accepted_.size, kCopy});
-  // The token shows that the bytes are those of the peer's process: it may have ended, and its number may be in use again.
+  // The token proves that the bytes come from the peer's process, whose id may have been used again.
   uint64_t token = 0;
   auto at = [](uint64_t address) { return reinterpret_cast<void*>(static_cast<uintptr_t>(address)); };
   iovec to[] = {{&token, sizeof token}, {data, size}};

@@ -8,8 +8,8 @@
 // user ends, in any way. Without memfd all bytes go through the socket.
 //
 // Many elements need not pass the ring: their sender offers them, and the receiver copies them from the memory of the
-// sender's process (cross-memory attach). The sender waits for the answer before it sends anything else. A receiver that the
-// system does not permit to copy answers so, and the elements then pass the ring.
+// sender's process (cross-memory attach). The sender waits for the answer before it sends anything else. If the system
+// refuses the copy, the receiver says so in its answer, and the elements pass the ring.
 #pragma once
 
 #include <memory>
@@ -69,15 +69,15 @@ class Channel {
   /** As receiveSome of socket.h. Copies the elements of an accepted offer before others. */
   long receive(void* data, size_t size);
 
-  /** Permits copies from the process of the peer and, if `offers`, also those of the peer. Only for shared memory. */
+  /** Permits this side to copy from the peer's process and, if `offers`, to offer its own elements. Only for shared memory. */
   void permitCopies(bool offers);
-  /** True if the elements of this rank may be offered: that is permitted, and no offer was refused before. */
+  /** True if this side may offer its elements: that is permitted, and the peer has refused no offer. */
   bool offers() const { return peerProcess_ != 0 && !refused_; }
-  /** True once the peer has answered the offer of this rank; `left` bytes of its end are to be sent. */
+  /** True once the peer has answered this side's offer; the last `left` bytes of the offer must then be sent. */
   bool takeAnswer(size_t& left);
   /** Makes the next receives copy these elements. They answer the offer after the last byte, or when a copy fails. */
   void accept(const Offer& offer);
-  /** Call before the memory of an offer may change without an answer to it. The peer then keeps no copy of it. */
+  /** Withdraws an unanswered offer, before its memory may change: the peer discards a copy that ends later. */
   void withdraw();
 
   /** The bytes that can be read in place, up to the end of the ring. Only for shared memory. */
@@ -140,7 +140,7 @@ class Channel {
   uint32_t peerReadFrames_ = kFirstFrame;
   uint32_t announcementsSeen_ = 0;
   pid_t peerProcess_ = 0;  // 0: no copies
-  bool refused_ = false;   // this rank must not offer
+  bool refused_ = false;   // this side must not offer
   Offer accepted_;         // what is left of it
   bool armed_ = false;
   bool ended_ = false;

@@ -171,7 +171,7 @@ class Collective final : public Task {
   Pair& pairOf(int rank) { return pairs_[static_cast<size_t>(rank)]; }
   bool isRoot() const { return operation_.root == comm_.rank; }
 
-  /** True if a Data frame precedes so many bytes of elements between two ranks, which both then know. */
+  /** True if a Data frame precedes this many bytes to or from the peer; equal at both ranks. */
   bool isOffered(const Peer& peer, size_t bytes) const {
     Call call = operation_.call;
     bool forOneRank = call == Call::AlltoAll || call == Call::AlltoAllv || call == Call::Scatter ||
@@ -182,7 +182,7 @@ class Collective final : public Task {
   void takeData(Peer& peer) {
     const Frame& frame = peer.frame;
     if (frame.kind != FrameKind::Data || frame.call != mine_.call || frame.count != mine_.count || frame.inlined != 0) {
-      failUnintelligible(peer);
+      peer.failUnintelligible();
     }
     peer.acceptData(pairOf(peer).in.size);
   }
@@ -463,7 +463,7 @@ class Collective final : public Task {
   void verify(const Peer& peer) {
     const Frame& theirs = peer.frame;
     Task::verify(peer, theirs, mine_);
-    if (theirs.inlined != pairOf(peer).inlined) failUnintelligible(peer);
+    if (theirs.inlined != pairOf(peer).inlined) peer.failUnintelligible();
     if (mine_.call == Call::AlltoAllv) verifyMatrices(peer, frameFor(peer));
     if (exchangesPairs(mine_.call)) {
       (*operation_.allPairs)[static_cast<size_t>(peer.rank)] = {

@@ -98,8 +98,12 @@ void Peer::postData(Frame own, const void* bytes, size_t size) {
 
 void Peer::acceptData(size_t size) {
   if (frame.words[kAddress] == 0) return;
-  if (!data.shared()) fail(ncclInternalError, "rank %d sent something unintelligible", rank);
+  if (!data.shared()) failUnintelligible();
   data.accept({frame.words[kAddress], frame.words[kToken], process, size});
+}
+
+void Peer::failUnintelligible() const {
+  fail(ncclInternalError, "rank %d sent something unintelligible", rank);
 }
 
 int Peer::receiveFrame() {
@@ -113,7 +117,7 @@ int Peer::receiveFrame() {
   frameBytes += static_cast<size_t>(got);
   if (frameBytes < sizeof frame) return 0;
   frameBytes = 0;
-  if (frame.number != nextIn++) fail(ncclInternalError, "rank %d sent something unintelligible", rank);
+  if (frame.number != nextIn++) failUnintelligible();
   return 1;
 }
 

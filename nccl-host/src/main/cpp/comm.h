@@ -109,6 +109,8 @@ struct Peer {
   void postData(Frame frame, const void* data, size_t size);
   /** Prepares to receive the elements of the last frame, a Data frame. */
   void acceptData(size_t size);
+  /** For bytes that no rank sends. */
+  [[noreturn]] void failUnintelligible() const;
   /** Receives a frame without waiting: 1, 0 if there is none, -1 at the end. Throws if it is none of this connection. */
   int receiveFrame();
 };

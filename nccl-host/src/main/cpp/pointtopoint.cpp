@@ -74,7 +74,7 @@ class PointToPoint final : public Task {
         size_t eager = sends ? eagerBytes(frame) : 0;
         bool fits = eager <= peer.maxInlined();
         if ((!sends && !receives) || frame.root != comm_.rank || frame.inlined != (fits ? eager : 0)) {
-          failUnintelligible(peer);
+          peer.failUnintelligible();
         }
         if (receives) peer.remoteRecvs.push_back(frame);
         if (sends) peer.remoteSends.push_back({frame, {}, fits ? 0 : eager});
@@ -89,13 +89,13 @@ class PointToPoint final : public Task {
         if (lane.large == nullptr) {
           fail(ncclInternalError, "rank %d sent elements that rank %d does not expect", peer.rank, comm_.rank);
         }
-        if (frame.count != lane.large->count) failUnintelligible(peer);
+        if (frame.count != lane.large->count) peer.failUnintelligible();
         lane.last = lane.large;
         lane.incoming = {lane.large->recv, lane.large->bytes()};
         lane.large = nextLarge(lane, lane.large->next);
         peer.acceptData(lane.incoming.size);
         break;
-      default: failUnintelligible(peer);
+      default: peer.failUnintelligible();
     }
   }
 

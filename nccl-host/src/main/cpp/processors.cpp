@@ -24,7 +24,7 @@ namespace {
 /** Looks at a peer before the first look at the clock; about 10 us. */
 constexpr size_t kLooksWithoutYield = 128;
 
-/** See copiesBetweenProcessesFast. */
+/** See isCopyBetweenProcessesFast. */
 constexpr double kMostOfSystem = 3;
 
 std::atomic<pid_t> process{0};
@@ -77,7 +77,7 @@ bool measureCopies() {
   });
   double within = leastTime([&] {
     memcpy(to.data(), from.data(), from.size());
-    // Else the compiler may leave the copy out.
+    // Keeps the compiler from removing the copy.
     asm volatile("" : : "r"(to.data()) : "memory");
   });
   return permitted && bySystem < kMostOfSystem * within;
@@ -114,7 +114,7 @@ int usableProcessors() {
   return std::max(1, processors);
 }
 
-bool copiesBetweenProcessesFast() {
+bool isCopyBetweenProcessesFast() {
   static const bool fast = measureCopies();
   return fast;
 }

@@ -16,7 +16,7 @@ int usableProcessors();
  * The system works page by page. One copy by it replaces two through a ring, which also moves the ring's lines between two
  * processors: with a factor of 2 it is up to three times faster than the ring, with 5 slower.
  */
-bool copiesBetweenProcessesFast();
+bool isCopyBetweenProcessesFast();
 
 /**
  * The time that a rank polls before it sleeps. About the cost of a sleep at first, so that an idle rank uses no processor. Ranks

@@ -317,7 +317,7 @@ class Runner {
       return true;
     }
     Outgoing& out = peer.out.front();
-    if (left > out.size) fail(ncclInternalError, "rank %d sent something unintelligible", peer.rank);
+    if (left > out.size) peer.failUnintelligible();
     if (left == 0) {
       peer.out.pop_front();
     } else {

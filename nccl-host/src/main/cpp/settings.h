@@ -32,7 +32,7 @@ extern const Setting& sharedMemorySetting;
 
 enum class SingleCopy { Never, WhereFaster, Always };
 
-/** Copies of many elements from the memory of another rank's process; never if it is so at one of the two ranks. */
+/** Copies of many elements from the memory of another rank's process. If one of two ranks sets Never, neither copies. */
 extern const Setting& singleCopySetting;
 
 }  // namespace host

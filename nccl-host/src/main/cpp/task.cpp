@@ -75,7 +75,7 @@ void Task::verify(const Peer& peer, const Frame& theirs, const Frame& mine) cons
 
 void Task::verifyLate(Peer& peer) const {
   verify(peer, peer.frame, peer.unverified.front());
-  if (peer.frame.inlined > 0) failUnintelligible(peer);
+  if (peer.frame.inlined > 0) peer.failUnintelligible();
   peer.unverified.pop_front();
 }
 
@@ -83,10 +83,6 @@ void Task::failMismatch(const Peer& peer, const Frame& theirs, const Frame& mine
   fail(
       ncclInvalidUsage, "rank %d called %s while rank %d called %s", peer.rank, describe(theirs).c_str(), comm_.rank,
       describe(mine).c_str());
-}
-
-void Task::failUnintelligible(const Peer& peer) {
-  fail(ncclInternalError, "rank %d sent something unintelligible", peer.rank);
 }
 
 }  // namespace host

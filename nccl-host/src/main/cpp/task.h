@@ -146,8 +146,6 @@ class Task {
   /** Throws unless the frames of two ranks announce the same collective. */
   void verify(const Peer& peer, const Frame& theirs, const Frame& mine) const;
   [[noreturn]] void failMismatch(const Peer& peer, const Frame& theirs, const Frame& mine) const;
-  /** For bytes that no rank sends. */
-  [[noreturn]] static void failUnintelligible(const Peer& peer);
   Comm& comm_;
 };
 
