@@ -81,8 +81,8 @@ std::vector<RegroupNote> exchangeForSplit(
   std::vector<ncclUniqueId> ids(ranks);
   Operation exchange;
   exchange.call = call;
-  exchange.ownPair = mine.pair;
-  exchange.allPairs = &pairs;
+  exchange.addExtras().ownPair = mine.pair;
+  exchange.addExtras().allPairs = &pairs;
   if (call == Call::CommSplitId) {
     exchange.send = mine.id.internal;
     exchange.recv = ids[0].internal;

@@ -264,7 +264,7 @@ ncclCollConfig_t readCollConfig(const ncclCollConfig_t& given, const char* call)
 }
 
 void applyCollConfig(const ncclCollConfig_t& config, Comm& comm, Operation& operation) {
-  ConfigWords& words = operation.config;
+  ConfigWords& words = operation.addExtras().config;
   putNumber(words, kMinCTAs, config.minCTAs, 64);
   putNumber(words, kMaxCTAs, config.maxCTAs, 64);
   putNumber(words, kNvlsCTAs, config.nvlsCTAs, 64);
@@ -276,7 +276,7 @@ void applyCollConfig(const ncclCollConfig_t& config, Comm& comm, Operation& oper
   if (operation.count > 0) put(words, kAlgorithms, select(config, comm, operation));
   if (config.launchCompletionEvent != nullptr) {
     put(words, kEvent, 1);
-    operation.launchEvent = config.launchCompletionEvent;
+    operation.addExtras().launchEvent = config.launchCompletionEvent;
   }
 }
 

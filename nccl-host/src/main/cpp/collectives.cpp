@@ -39,7 +39,7 @@ class Collective final : public Task {
 
   void start() override {
     plan();
-    bool inlines = operation_.call != Call::AlltoAllv && operation_.op != kPreMulSum && operation_.config == ConfigWords{};
+    bool inlines = operation_.call != Call::AlltoAllv && operation_.op != kPreMulSum && operation_.extras().config == ConfigWords{};
     // Each rank begins with another one.
     for (int step = 1; step < comm_.ranks; step++) {
       Peer& peer = comm_.peers[static_cast<size_t>((comm_.rank + step) % comm_.ranks)];
@@ -286,17 +286,17 @@ class Collective final : public Task {
       case Call::AlltoAllv: {
         size_t element = typeSize(op.type);
         each([&](size_t rank, Pair& pair) {
-          pair.out = readable(op.send + op.rows->sendDisplacements[rank] * element, op.rows->sendCounts[rank] * element);
-          pair.in = {op.recv + op.rows->recvDisplacements[rank] * element, op.rows->recvCounts[rank] * element};
+          pair.out = readable(op.send + op.extras().rows->sendDisplacements[rank] * element, op.extras().rows->sendCounts[rank] * element);
+          pair.in = {op.recv + op.extras().rows->recvDisplacements[rank] * element, op.extras().rows->recvCounts[rank] * element};
         });
         copy(
-            op.recv + op.rows->recvDisplacements[me] * element, op.send + op.rows->sendDisplacements[me] * element,
-            op.rows->sendCounts[me] * element);
+            op.recv + op.extras().rows->recvDisplacements[me] * element, op.send + op.extras().rows->sendDisplacements[me] * element,
+            op.extras().rows->sendCounts[me] * element);
         break;
       }
       case Call::CommSplit:
       case Call::CommWindowRegister:
-        (*op.allPairs)[me] = op.ownPair;
+        (*op.extras().allPairs)[me] = op.extras().ownPair;
         break;
       case Call::Send:
       case Call::Recv:
@@ -341,7 +341,7 @@ class Collective final : public Task {
     if (unverified_ == 0 && !released_) {
       released_ = true;
       if (folding_ && operation_.op == kPreMulSum) {
-        pairOf(comm_.rank).scalar = operation_.scalar;
+        pairOf(comm_.rank).scalar = operation_.extras().scalar;
         for (const Pair& pair : pairs_) scalars_.push_back(pair.scalar);
       }
       takeInlined();
@@ -454,8 +454,8 @@ class Collective final : public Task {
   Frame frameFor(const Peer& peer) const {
     Frame frame = mine_;
     if (operation_.call == Call::AlltoAllv) {
-      frame.words[kSendCount] = operation_.rows->sendCounts[static_cast<size_t>(peer.rank)];
-      frame.words[kRecvCount] = operation_.rows->recvCounts[static_cast<size_t>(peer.rank)];
+      frame.words[kSendCount] = operation_.extras().rows->sendCounts[static_cast<size_t>(peer.rank)];
+      frame.words[kRecvCount] = operation_.extras().rows->recvCounts[static_cast<size_t>(peer.rank)];
     }
     return frame;
   }
@@ -466,7 +466,7 @@ class Collective final : public Task {
     if (theirs.inlined != pairOf(peer).inlined) peer.failUnintelligible();
     if (mine_.call == Call::AlltoAllv) verifyMatrices(peer, frameFor(peer));
     if (exchangesPairs(mine_.call)) {
-      (*operation_.allPairs)[static_cast<size_t>(peer.rank)] = {
+      (*operation_.extras().allPairs)[static_cast<size_t>(peer.rank)] = {
           static_cast<int64_t>(theirs.words[0]), static_cast<int64_t>(theirs.words[1])};
     }
     pairOf(peer).scalar = theirs.words[kScalar];

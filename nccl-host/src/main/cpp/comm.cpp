@@ -13,6 +13,8 @@
 #include <utility>
 
 #include "bootstrap.h"
+#include "lastfound.h"
+#include "ofthread.h"
 #include "processors.h"
 #include "settings.h"
 
@@ -23,6 +25,7 @@ namespace {
 struct Registry {
   std::mutex mutex;
   std::map<ncclComm_t, std::shared_ptr<Comm>> comms;
+  std::atomic<uint64_t> removals{0};
 };
 
 Registry& registry() {
@@ -45,11 +48,11 @@ std::atomic<uint64_t> nextSerial{1};
 }  // namespace
 
 void Peer::queue(const Frame& frame, const char* inlined) {
-  out.emplace_back();
-  out.back().frame = frame;
-  out.back().frame.number = nextOut++;
-  out.back().size = sizeof frame;
-  if (frame.inlined > sizeof frame.words) out.back().elements.assign(inlined, frame.inlined);
+  Outgoing& last = out.push_back({});
+  last.frame = frame;
+  last.frame.number = nextOut++;
+  last.size = sizeof frame;
+  if (frame.inlined > sizeof frame.words) last.elements.assign(inlined, frame.inlined);
 }
 
 void Peer::queue(const void* data, size_t size) {
@@ -59,9 +62,9 @@ void Peer::queue(const void* data, size_t size) {
     out.back().size += size;
     return;
   }
-  out.emplace_back();
-  out.back().data = static_cast<const char*>(data);
-  out.back().size = size;
+  Outgoing& last = out.push_back({});
+  last.data = static_cast<const char*>(data);
+  last.size = size;
 }
 
 void Peer::post(const Frame& frame, const void* bytes, size_t size) {
@@ -90,10 +93,10 @@ void Peer::postData(Frame own, const void* bytes, size_t size) {
   own.words[kAddress] = reinterpret_cast<uintptr_t>(bytes);
   own.words[kToken] = reinterpret_cast<uintptr_t>(&processToken());
   post(own, nullptr, 0);
-  out.emplace_back();
-  out.back().data = static_cast<const char*>(bytes);
-  out.back().size = size;
-  out.back().offered = true;
+  Outgoing& last = out.push_back({});
+  last.data = static_cast<const char*>(bytes);
+  last.size = size;
+  last.offered = true;
 }
 
 void Peer::acceptData(size_t size) {
@@ -246,12 +249,10 @@ void Comm::readControl(Peer& peer, const char* during) {
         }
         break;
       case ControlKind::Regroup:
-        peer.regroups.emplace_back();
-        memcpy(static_cast<void*>(&peer.regroups.back()), peer.message.text, sizeof(RegroupNote));
+        memcpy(static_cast<void*>(&peer.regroups.push_back({})), peer.message.text, sizeof(RegroupNote));
         break;
       case ControlKind::GrowId:
-        peer.growIds.emplace_back();
-        memcpy(&peer.growIds.back(), peer.message.text, sizeof(ncclUniqueId));
+        memcpy(&peer.growIds.push_back({}), peer.message.text, sizeof(ncclUniqueId));
         break;
       default:
         recordPeerFailure(ncclInternalError, format("rank %d sent something unintelligible", peer.rank));
@@ -381,13 +382,17 @@ void unregisterComm(const Comm& comm) {
   if (found == registry().comms.end()) return;
   last = std::move(found->second);
   registry().comms.erase(found);
+  registry().removals++;
 }
 
 std::shared_ptr<Comm> findComm(ncclComm_t handle) {
   if (handle == nullptr) return nullptr;
-  std::lock_guard<std::mutex> lock(registry().mutex);
-  auto found = registry().comms.find(handle);
-  return found == registry().comms.end() ? nullptr : found->second;
+  Registry& all = registry();
+  return ofThread<LastFound<ncclComm_t, Comm>>().get(handle, all.removals, [&] {
+    std::lock_guard<std::mutex> lock(all.mutex);
+    auto found = all.comms.find(handle);
+    return found == all.comms.end() ? nullptr : found->second;
+  });
 }
 
 std::shared_ptr<Comm> findCommOf(ncclWindow_t window) {
@@ -417,6 +422,8 @@ std::shared_ptr<Comm> requireComm(ncclComm_t handle, const char* call) {
 std::shared_ptr<Comm> requireReadyComm(ncclComm_t handle, const char* call, unsigned allowed) {
   std::shared_ptr<Comm> comm = requireComm(handle, call);
   State state = comm->lifecycle.state();
+  bool inUse = comm->suspended || comm->pendingSplits > 0 || comm->pendingCalls > 0;
+  if (state == State::Ready && !inUse) return comm;
   if (state == State::Revoked && (allowed & kAllowRevoked) == 0) {
     fail(ncclInvalidUsage, "%s : rank %d has revoked this communicator", call, comm->rank);
   }

@@ -14,7 +14,6 @@
 #include <sys/types.h>
 
 #include <atomic>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -24,6 +23,7 @@
 #include "channel.h"
 #include "error.h"
 #include "faults.h"
+#include "fifo.h"
 #include "lifecycle.h"
 #include "operators.h"
 #include "processors.h"
@@ -66,7 +66,7 @@ struct Peer {
   double nextLaneTry = 0;   // after the system refused to pass the peer's end
   double laneDeadline = 0;  // 0: no refusal yet
 
-  std::deque<Outgoing> out;
+  Fifo<Outgoing> out;
   bool sendBroken = false;
   bool dataEnded = false;
 
@@ -77,15 +77,15 @@ struct Peer {
   uint32_t nextOut = kFirstFrame;
 
   /** Frames of calls that this rank completed without waiting for the peer's. The next frames of the peer must agree. */
-  std::deque<Frame> unverified;
+  Fifo<Frame> unverified;
 
   // Send and Recv calls of the peer without a match at this rank.
-  std::deque<RemoteSend> remoteSends;
-  std::deque<Frame> remoteRecvs;
+  Fifo<RemoteSend> remoteSends;
+  Fifo<Frame> remoteRecvs;
 
   // Unused messages of the peer for new communicators.
-  std::deque<RegroupNote> regroups;
-  std::deque<ncclUniqueId> growIds;
+  Fifo<RegroupNote> regroups;
+  Fifo<ncclUniqueId> growIds;
 
   Control message;
   Fd passed;  // descriptor that came with message

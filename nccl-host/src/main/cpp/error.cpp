@@ -30,8 +30,9 @@ GlobalError& globalError() {
 
 // NCCL has one text for the whole process. If ranks are threads of one process, this text is often another rank's. A
 // thread whose last communication failed therefore gets its own text; other threads get the newest of the process.
+thread_local bool ownTextIsNew = false;
+
 struct ThreadError {
-  bool fresh = false;
   std::string text;
   std::string returned;  // the last ncclGetLastError of this thread returned a pointer to this
 };
@@ -95,17 +96,17 @@ std::string rankList(const std::vector<int>& first, size_t count) {
 }
 
 void recordError(const std::string& text) {
-  threadError().fresh = true;
+  ownTextIsNew = true;
   threadError().text = text;
   std::lock_guard<std::mutex> lock(globalError().mutex);
   globalError().text = text;
 }
 
-void forgetThreadError() { threadError().fresh = false; }
+void forgetThreadError() { ownTextIsNew = false; }
 
 const char* lastErrorText(const std::string& commText) {
   ThreadError& mine = threadError();
-  if (mine.fresh) {
+  if (ownTextIsNew) {
     mine.returned = mine.text;
   } else if (!commText.empty()) {
     mine.returned = commText;

@@ -9,6 +9,7 @@
 
 #include "jobs.h"
 #include "launch.h"
+#include "ofthread.h"
 
 namespace host {
 namespace {
@@ -23,40 +24,39 @@ struct Group {
   std::unique_ptr<Failure> failure;
 };
 
-Group& group() {
-  thread_local Group instance;
-  return instance;
-}
+Group& group() { return ofThread<Group>(); }
 
 ncclResult_t closeGroup(ncclSimInfo_t* simulated) {
   Group& mine = group();
   const char* name = simulated != nullptr ? "ncclGroupSimulateEnd" : "ncclGroupEnd";
   if (mine.depth == 0) fail(ncclInvalidUsage, "%s: not in a group call.", name);
   if (--mine.depth > 0) return ncclSuccess;
-  Group closed;
-  std::swap(closed, mine);
-  for (InitJob& job : closed.jobs) {
-    if (!closed.failure && simulated == nullptr) continue;
+  // Taken before they run: a profiler may open the next group while they do.
+  std::vector<InitJob> jobs = std::move(mine.jobs);
+  std::unique_ptr<Failure> failure = std::move(mine.failure);
+  Queue queue = std::move(mine.queue);
+  for (InitJob& job : jobs) {
+    if (!failure && simulated == nullptr) continue;
     drop(job);
   }
-  if (closed.failure) throw Failure(*closed.failure);
+  if (failure) throw Failure(*failure);
   if (simulated != nullptr) {
     // A rough model of this engine: a fixed cost per call, and copies at 2 GB/s.
     double microseconds = 0;
-    for (size_t i = 0; i < closed.queue.operations.size(); i++) {
-      double bytes = static_cast<double>(closed.queue.operations[i].bytes());
-      microseconds += 50 + bytes * closed.queue.targets[i].comm->ranks / 2e3;
+    for (size_t i = 0; i < queue.operations.size(); i++) {
+      double bytes = static_cast<double>(queue.operations[i].bytes());
+      microseconds += 50 + bytes * queue.targets[i].comm->ranks / 2e3;
     }
     simulated->estimatedTime = static_cast<float>(microseconds);
     return ncclSuccess;
   }
-  ncclResult_t result = closed.jobs.empty() ? ncclSuccess : runJobs(std::move(closed.jobs));
-  if (!closed.queue.operations.empty()) {
-    ncclResult_t launched = launch(closed.queue);
+  ncclResult_t result = jobs.empty() ? ncclSuccess : runJobs(std::move(jobs));
+  if (!queue.operations.empty()) {
+    ncclResult_t launched = launch(queue);
     if (result == ncclSuccess) result = launched;
     // The next group of this thread uses the memory again.
-    closed.queue.clear();
-    if (closed.queue.operations.capacity() <= kKeptOperations) std::swap(mine.queue, closed.queue);
+    queue.clear();
+    if (queue.operations.capacity() <= kKeptOperations) mine.queue = std::move(queue);
   }
   forgetThreadError();
   return result;
@@ -71,10 +71,11 @@ void noteGroupFailure(const Failure& failure) {
   if (mine.depth > 0 && !mine.failure) mine.failure = std::make_unique<Failure>(failure);
 }
 
-ncclResult_t submit(const std::shared_ptr<Comm>& comm, Operation&& operation, StreamRef stream) {
-  if (comm->faults) operation.faults = comm->faults->at(operation.call);
-  if (insideGroup()) {
-    group().queue.add(comm, std::move(stream), std::move(operation));
+ncclResult_t submit(CommRef comm, Operation&& operation, StreamRef stream) {
+  if (comm->faults) operation.addExtras().faults = comm->faults->at(operation.call);
+  Group& mine = group();
+  if (mine.depth > 0) {
+    mine.queue.add(std::move(comm), std::move(stream), std::move(operation));
     return ncclSuccess;
   }
   ncclResult_t result = launch(comm, stream, std::move(operation));

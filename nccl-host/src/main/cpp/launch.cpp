@@ -44,7 +44,7 @@ void checkMessagesToOneself(const Comm& comm, const Operation* operations, size_
 
 void checkLaunchEvents(const Comm& comm, const std::vector<Operation>& operations) {
   long events = std::count_if(operations.begin(), operations.end(), [](const Operation& operation) {
-    return operation.launchEvent != nullptr;
+    return operation.extras().launchEvent != nullptr;
   });
   if (events > 1) {
     fail(
@@ -73,7 +73,13 @@ void profileLaunch(Comm& comm, Operation& operation) {
 
 /** A scalar "on the device" is read when the operation runs. */
 void readScalar(Operation& operation) {
-  if (operation.scalarAt != nullptr) memcpy(&operation.scalar, operation.scalarAt, typeSize(operation.type));
+  const void* at = operation.extras().scalarAt;
+  if (at != nullptr) memcpy(&operation.addExtras().scalar, at, typeSize(operation.type));
+}
+
+void addFaults(Work& work, const Operation& operation) {
+  const std::vector<Fault>& faults = operation.extras().faults;
+  work.faults.insert(work.faults.end(), faults.begin(), faults.end());
 }
 
 /** Moves the operations of a kind, with their faults, out of a list. */
@@ -82,15 +88,15 @@ std::vector<Operation> take(Kind kind, Operation* operations, size_t count, Work
   taken.reserve(count);
   for (Operation* operation = operations; operation != operations + count; operation++) {
     if (kindOf(*operation) != kind) continue;
-    for (Fault& fault : operation->faults) work.faults.push_back(std::move(fault));
+    addFaults(work, *operation);
     taken.push_back(std::move(*operation));
   }
   return taken;
 }
 
 void addCollective(Work& work, Operation& operation) {
-  ProfiledOperation profiled = operation.profiled;
-  for (Fault& fault : operation.faults) work.faults.push_back(std::move(fault));
+  ProfiledOperation profiled = operation.extras().profiled;
+  addFaults(work, operation);
   work.add(makeCollective(*work.comm, std::move(operation)));
   if (profiled.operation != nullptr) work.last().profiled.push_back(profiled);
 }
@@ -121,7 +127,7 @@ Work workOf(Comm& comm, uint64_t epoch, Operation* operations, size_t count) {
     std::vector<Operation> messages = take(Kind::Message, operations, count, work);
     std::vector<ProfiledOperation> profiled;
     for (const Operation& message : messages) {
-      if (message.profiled.operation != nullptr) profiled.push_back(message.profiled);
+      if (message.extras().profiled.operation != nullptr) profiled.push_back(message.extras().profiled);
     }
     work.add(makePointToPoint(comm, std::move(messages)));
     work.last().profiled = std::move(profiled);
@@ -139,7 +145,7 @@ struct Part {
 
   bool hangs() const {
     return std::any_of(operations.begin(), operations.end(), [](const Operation& operation) {
-      return std::any_of(operation.faults.begin(), operation.faults.end(), [](const Fault& fault) {
+      return std::any_of(operation.extras().faults.begin(), operation.extras().faults.end(), [](const Fault& fault) {
         return fault.kind == FaultKind::Hang;
       });
     });
@@ -199,7 +205,7 @@ struct Unit {
     for (const Part& part : parts) {
       for (const Operation& collective : part.operations) {
         part.comm->ras.countLaunch(collective.call);
-        if (collective.launchEvent != nullptr) recordLaunch(collective.launchEvent, streams, commsOf(parts));
+        if (collective.extras().launchEvent != nullptr) recordLaunch(collective.extras().launchEvent, streams, commsOf(parts));
       }
     }
   }
@@ -275,7 +281,7 @@ void runBriefly(DirectCall& call, const CommRef& comm, Work& work) {
  */
 bool runDirectly(const CommRef& comm, const StreamRef& stream, Operation* operations, size_t count) {
   if (!stream || std::any_of(operations, operations + count, [](const Operation& operation) {
-        return operation.launchEvent != nullptr;
+        return operation.extras().launchEvent != nullptr;
       })) {
     return false;
   }

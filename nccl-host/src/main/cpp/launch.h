@@ -20,8 +20,8 @@ struct Queue {
   std::vector<Operation> operations;
   std::vector<Target> targets;  // of the operations
 
-  void add(const CommRef& comm, StreamRef&& stream, Operation&& operation) {
-    targets.push_back({comm, std::move(stream)});
+  void add(CommRef&& comm, StreamRef&& stream, Operation&& operation) {
+    targets.push_back({std::move(comm), std::move(stream)});
     operations.push_back(std::move(operation));
   }
   void clear() {

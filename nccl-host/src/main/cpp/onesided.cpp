@@ -22,12 +22,14 @@ constexpr size_t kTurn = 1 << 20;
 class Registration : public Task {
  public:
   Registration(Comm& comm, Operation operation) : Task(comm), allPairs_(comm.peers.size()) {
-    out_ = operation.windowOut;
+    Extras& extras = operation.addExtras();
+    out_ = extras.windowOut;
     window_.base = operation.recv;
-    window_.size = operation.windowBytes;
-    window_.flags = operation.windowFlags;
-    operation.allPairs = &allPairs_;
-    operation_ = std::move(operation);
+    window_.size = extras.windowBytes;
+    window_.flags = extras.windowFlags;
+    extras.allPairs = &allPairs_;
+    extras.ownPair = {static_cast<int64_t>(window_.size), reinterpret_cast<int64_t>(window_.base)};
+    exchange_ = makeCollective(comm_, std::move(operation));
   }
 
   ~Registration() override {
@@ -40,8 +42,6 @@ class Registration : public Task {
     // Before the exchange: the first rank to finish may put at once.
     comm_.openInbox().addWindow(window_.number, window_.base, window_.size);
     openLanes();
-    operation_.ownPair = {static_cast<int64_t>(window_.size), reinterpret_cast<int64_t>(window_.base)};
-    exchange_ = makeCollective(comm_, Operation(operation_));
     exchange_->start();
   }
 
@@ -76,7 +76,7 @@ class Registration : public Task {
   }
 
   bool needs(Peer& peer) override { return exchange_->needs(peer) || !laneArrived(peer); }
-  std::string name() const override { return callName(operation_.call); }
+  std::string name() const override { return exchange_->name(); }
   std::string description() const override { return name(); }
 
  private:
@@ -94,7 +94,6 @@ class Registration : public Task {
 
   bool laneArrived(const Peer& peer) const { return peer.rank == comm_.rank || comm_.windows.inbox()->hasLane(peer.rank); }
 
-  Operation operation_;
   ncclWindow_t* out_;
   Window window_;
   std::vector<std::pair<int64_t, int64_t>> allPairs_;  // size and address of the memory, by rank
@@ -125,12 +124,12 @@ class OneSided : public Task {
       bool done;
       if (operation.call == Call::WaitSignal) {
         comm_.windows.inbox()->clearNotification();
-        done = comm_.windows.inbox()->take(*operation.signals);
+        done = comm_.windows.inbox()->take(*operation.extras().signals);
       } else if (operation.root == comm_.rank) {
         if (operation.recv != operation.send && operation.bytes() > 0) {
           memmove(operation.recv, operation.send, operation.bytes());
         }
-        comm_.windows.inbox()->raise({comm_.rank, operation.context, operation.signal});
+        comm_.windows.inbox()->raise({comm_.rank, operation.extras().context, operation.extras().signal});
         done = true;
       } else {
         size_t before = sent_;
@@ -165,7 +164,7 @@ class OneSided : public Task {
     if (complete()) return false;
     const Operation& operation = operations_[at_];
     if (operation.call != Call::WaitSignal) return peer.rank == operation.root;
-    return comm_.windows.inbox()->lacks(*operation.signals, peer.rank);
+    return comm_.windows.inbox()->lacks(*operation.extras().signals, peer.rank);
   }
 
   bool onlyTakes() const override {
@@ -179,7 +178,7 @@ class OneSided : public Task {
   std::string description() const override {
     if (current().call != Call::WaitSignal) return describe(current().frame());
     std::string text;
-    for (const auto& [signal, least] : *current().signals) {
+    for (const auto& [signal, least] : *current().extras().signals) {
       text += format(
           "%s%llu from rank %d", text.empty() ? "" : ", ", static_cast<unsigned long long>(least), signal.rank);
       if (signal.context != 0) text += format(" in context %d", signal.context);
@@ -197,10 +196,10 @@ class OneSided : public Task {
     Peer& peer = target();
     if (peer.laneBroken || !comm_.openLane(peer)) return false;
     PutFrame frame;
-    frame.context = operation.context;
-    frame.signal = operation.signal;
-    frame.window = operation.windowNumber;
-    frame.offset = operation.windowOffset;
+    frame.context = operation.extras().context;
+    frame.signal = operation.extras().signal;
+    frame.window = operation.extras().windowNumber;
+    frame.offset = operation.extras().windowOffset;
     frame.bytes = operation.bytes();
     size_t headLeft = sizeof frame - std::min(sent_, sizeof frame);
     size_t bodySent = sent_ - (sizeof frame - headLeft);

@@ -49,8 +49,8 @@ void checkReduction(const char* name, const Arguments& arguments, Comm& comm, Op
         op, typeName(made->type), typeName(arguments.type));
   }
   operation.op = kPreMulSum;
-  operation.scalar = made->value;
-  if (made->onDevice) operation.scalarAt = made->address;
+  operation.addExtras().scalar = made->value;
+  if (made->onDevice) operation.addExtras().scalarAt = made->address;
 }
 
 /** The configuration is NULL for none. */
@@ -100,9 +100,9 @@ ncclResult_t runChecked(const Arguments& arguments, const ncclCollConfig_t* conf
     }
     if (config != nullptr) {
       applyCollConfig(*config, *comm, operation);
-      if (operation.launchEvent != nullptr) checkEvent(operation.launchEvent, name);
+      if (operation.extras().launchEvent != nullptr) checkEvent(operation.extras().launchEvent, name);
     }
-    return submit(comm, std::move(operation), std::move(stream));
+    return submit(std::move(comm), std::move(operation), std::move(stream));
   });
 }
 
@@ -303,7 +303,7 @@ extern "C" ncclResult_t ncclAlltoAllv(
     operation.recv = static_cast<char*>(recvbuff);
     operation.type = datatype;
     auto rows = std::make_shared<AlltoAllvRows>();
-    operation.rows = rows;
+    operation.addExtras().rows = rows;
     size_t row = static_cast<size_t>(known->rank) * n;
     rows->sendCounts.assign(sendcounts + row, sendcounts + row + n);
     rows->sendDisplacements.assign(sdispls + row, sdispls + row + n);
@@ -336,7 +336,7 @@ extern "C" ncclResult_t ncclAlltoAllv(
           ncclInvalidArgument, "AlltoAllv : sendbuff and recvbuff are the same at rank %d: it has no in-place form",
           known->rank);
     }
-    return submit(known, std::move(operation), std::move(stream));
+    return submit(std::move(known), std::move(operation), std::move(stream));
   });
 }
 HOST_PROFILER_ALIAS(ncclAlltoAllv)

@@ -87,9 +87,9 @@ void* start(void* context, api::Event& event) {
 }
 
 size_t countOf(const Operation& operation) {
-  if (!operation.rows) return operation.count;
+  if (!operation.extras().rows) return operation.count;
   size_t count = 0;
-  for (size_t one : operation.rows->sendCounts) count += one;
+  for (size_t one : operation.extras().rows->sendCounts) count += one;
   return count;
 }
 
@@ -162,11 +162,11 @@ void Profiler::launched(Operation& operation, void* group) {
     event.collective.algorithm = "DIRECT";
     event.collective.protocol = "HOST";
     event.collective.group = group;
-    event.collective.tag = operation.config[kTagWord];
+    event.collective.tag = operation.extras().config[kTagWord];
   }
-  operation.profiled.operation = start(context_, event);
+  operation.addExtras().profiled.operation = start(context_, event);
   // As in NCCL: the event ends with the launch, and the kernels begin later.
-  if (operation.profiled.operation != nullptr) loaded().functions().stop(operation.profiled.operation);
+  if (operation.extras().profiled.operation != nullptr) loaded().functions().stop(operation.extras().profiled.operation);
 }
 
 void Profiler::endLaunch(void* group) {

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <new>
+#include <optional>
 
 #include "processors.h"
 #include "task.h"
@@ -259,8 +260,12 @@ class Runner {
 
   bool transfer() {
     bool moved = task().advanceOwn();
-    for (Peer& peer : comm().peers) moved |= sendTo(peer);
-    for (Peer& peer : comm().peers) moved |= receiveFrom(peer);
+    for (Peer& peer : comm().peers) {
+      if (!peer.out.empty()) moved |= sendTo(peer);
+    }
+    for (Peer& peer : comm().peers) {
+      if (peer.rank != comm().rank) moved |= receiveFrom(peer);
+    }
     return moved;
   }
 
@@ -439,13 +444,7 @@ class Loop {
 
   /** Advances all work until nothing moves for this many seconds; true if all has ended. */
   bool advance(double seconds) {
-    bool crowded = false;
-    size_t peers = 0;
-    for (Runner* runner = begin_; runner != end_; runner++) {
-      crowded |= runner->crowded();
-      peers += runner->peers();
-    }
-    Polling polling(crowded, peers, seconds);
+    std::optional<Polling> polling;
     for (;;) {
       bool moved = false;
       bool running = false;
@@ -456,11 +455,13 @@ class Loop {
       }
       if (!running) return true;
       if (moved) {
-        polling.restart();
+        if (polling) polling->restart();
         continue;
       }
       bool canPoll = std::all_of(begin_, end_, [](const Runner& runner) { return runner.finished() || runner.canPoll(); });
-      if (!canPoll || !polling.again()) return false;
+      if (!canPoll) return false;
+      if (!polling) polling.emplace(makePolling(seconds));
+      if (!polling->again()) return false;
     }
   }
 
@@ -486,6 +487,16 @@ class Loop {
     for (Runner* runner = begin_; runner != end_; runner++) {
       if (!runner->finished()) action(*runner);
     }
+  }
+
+  Polling makePolling(double seconds) const {
+    bool crowded = false;
+    size_t peers = 0;
+    for (Runner* runner = begin_; runner != end_; runner++) {
+      crowded |= runner->crowded();
+      peers += runner->peers();
+    }
+    return Polling(crowded, peers, seconds);
   }
 
   double pollingTime() {

@@ -12,6 +12,8 @@
 #include <thread>
 
 #include "comm.h"
+#include "lastfound.h"
+#include "ofthread.h"
 #include "socket.h"
 
 namespace host {
@@ -43,13 +45,14 @@ struct Event {
 struct Scheduler {
   std::mutex mutex;
   std::map<uintptr_t, StreamRef> streams;
+  std::atomic<uint64_t> removals{0};  // of streams
   std::vector<ItemRef> items;  // unfinished items with a body, in any order
   std::map<uintptr_t, Event> events;
   // Numbers, not addresses, as for communicators.
   uintptr_t nextStream = 0x6e63637300000000u;
   uintptr_t nextEvent = 0x6e63636500000000u;
   std::vector<Item*> awaitedByCallers;
-  std::deque<std::atomic<DirectCall*>> slots;      // see Slot; those of threads that have ended are used again
+  std::deque<std::atomic<DirectCall*>> slots;      // see Caller; those of threads that have ended are used again
   std::vector<std::atomic<DirectCall*>*> freeSlots;
 };
 
@@ -64,29 +67,31 @@ using Lock = std::unique_lock<std::mutex>;
 /** In a slot: the call has an item, and needs the lock to end. */
 DirectCall* const kShown = reinterpret_cast<DirectCall*>(1);
 
-/** The place of a thread for its direct call: NULL, the call, or kShown. */
-class Slot {
+/** What a thread has for its calls. */
+class Caller {
  public:
-  Slot() {
+  Caller() {
     Lock lock(scheduler().mutex);
     std::vector<std::atomic<DirectCall*>*>& free = scheduler().freeSlots;
     if (free.empty()) free.push_back(&scheduler().slots.emplace_back(nullptr));
-    call_ = free.back();
+    slot_ = free.back();
     free.pop_back();
   }
-  ~Slot() {
+  ~Caller() {
     Lock lock(scheduler().mutex);
-    scheduler().freeSlots.push_back(call_);
+    scheduler().freeSlots.push_back(slot_);
   }
-  Slot(const Slot&) = delete;
+  Caller(const Caller&) = delete;
 
-  static std::atomic<DirectCall*>& ofThread() {
-    thread_local Slot instance;
-    return *instance.call_;
-  }
+  /** The place for the direct call of the thread: NULL, the call, or kShown. */
+  std::atomic<DirectCall*>& slot() { return *slot_; }
+  /** Only calls of this thread refer to it, so that the reference needs no count. */
+  StreamRef defaultStream() { return StreamRef(StreamRef(), &defaultStream_); }
+  LastFound<uintptr_t, Stream> lastStream;
 
  private:
-  std::atomic<DirectCall*>* call_;
+  std::atomic<DirectCall*>* slot_;
+  Stream defaultStream_{0};
 };
 
 /** Adds those communicators of a list whose failure is unhandled. */
@@ -254,12 +259,6 @@ ItemRef allIn(Stream& stream) {
   return join([&](const ItemRef& item) { follow(item, stream.order.tail); });
 }
 
-/** Only calls of this thread refer to it, so that the reference needs no count. */
-StreamRef defaultStream() {
-  thread_local Stream stream(0);
-  return StreamRef(StreamRef(), &stream);
-}
-
 /** Registers the caller as waiting for an item, so that an abort can end the wait. Needs the lock. */
 template <class Condition>
 void waitAsCaller(const ItemRef& item, Lock& lock, Condition&& condition) {
@@ -300,15 +299,18 @@ double timeOf(const Event& event, const char* call) {
 StreamRef requireStream(cudaStream_t handle, const char* call) {
   auto number = reinterpret_cast<uintptr_t>(handle);
   // cudaStreamLegacy and cudaStreamPerThread.
-  if (number <= 2) return defaultStream();
-  Lock lock(scheduler().mutex);
-  auto found = scheduler().streams.find(number);
-  if (found == scheduler().streams.end()) {
+  if (number <= 2) return ofThread<Caller>().defaultStream();
+  StreamRef stream = ofThread<Caller>().lastStream.get(number, scheduler().removals, [&] {
+    Lock lock(scheduler().mutex);
+    auto found = scheduler().streams.find(number);
+    return found == scheduler().streams.end() ? nullptr : found->second;
+  });
+  if (!stream) {
     fail(
         ncclInvalidArgument, "%s : %p is not a stream of the host engine: neither 0 nor made by nccl4jHostStreamCreate",
         call, static_cast<void*>(handle));
   }
-  return found->second;
+  return stream;
 }
 
 void checkEvent(cudaEvent_t handle, const char* call) {
@@ -378,7 +380,7 @@ void runHere(const ItemRef& item) {
 }
 
 DirectCall::DirectCall(const CommRef& comm, const StreamRef& stream)
-    : comm_(comm), stream_(stream), slot_(Slot::ofThread()), outer_(slot_) {
+    : comm_(comm), stream_(stream), slot_(ofThread<Caller>().slot()), outer_(slot_) {
   // From here on other threads call show.
   slot_ = this;
   begun_ = !stream->order.hasItems && !comm->order.hasItems;
@@ -504,6 +506,7 @@ extern "C" ncclResult_t nccl4jHostStreamDestroy(cudaStream_t stream) {
     known->order.hasItems = true;
     known->wake.notify_all();
     scheduler().streams.erase(known->handle);
+    scheduler().removals++;
     if (!known->thread.joinable()) return ncclSuccess;
     bool idle = isDone(known->order.tail);
     std::thread thread = std::move(known->thread);

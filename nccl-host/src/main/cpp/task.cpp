@@ -10,6 +10,14 @@
 
 namespace host {
 
+// Never destroyed: threads of streams continue while the process ends.
+const Extras& Operation::kNoExtras = *new Extras;
+
+Extras& Operation::addExtras() {
+  if (extras_.use_count() != 1) extras_ = std::make_shared<Extras>(extras());
+  return *extras_;
+}
+
 Frame Operation::frame() const {
   Frame frame;
   frame.call = call;
@@ -18,14 +26,14 @@ Frame Operation::frame() const {
   frame.root = root;
   frame.count = count;
   if (call == Call::AlltoAllv) {
-    std::copy_n(rows->hashes, 3, frame.words);
+    std::copy_n(extras().rows->hashes, 3, frame.words);
   }
   if (exchangesPairs(call)) {
-    frame.words[0] = static_cast<uint64_t>(ownPair.first);
-    frame.words[1] = static_cast<uint64_t>(ownPair.second);
+    frame.words[0] = static_cast<uint64_t>(extras().ownPair.first);
+    frame.words[1] = static_cast<uint64_t>(extras().ownPair.second);
   }
-  if (isConfigurable(call)) std::copy(config.begin(), config.end(), frame.words);
-  if (op == kPreMulSum) frame.words[kScalar] = scalar;
+  if (isConfigurable(call)) std::copy_n(extras().config.begin(), extras().config.size(), frame.words);
+  if (op == kPreMulSum) frame.words[kScalar] = extras().scalar;
   return frame;
 }
 

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "comm.h"
@@ -22,15 +23,9 @@ struct AlltoAllvRows {
   uint64_t hashes[3] = {};
 };
 
-/** A checked call of a user with all its arguments. */
-struct Operation {
-  Call call = Call::AllReduce;
-  const char* send = nullptr;
-  char* recv = nullptr;
-  size_t count = 0;
-  ncclDataType_t type = ncclInt8;
-  int op = 0;
-  int root = 0;  // or peer
+/** The arguments and the state that few operations have. */
+struct Extras {
+  // PreMulSum.
   uint64_t scalar = 0;
   const void* scalarAt = nullptr;  // address to read at run time, or NULL if scalar is set
 
@@ -40,7 +35,7 @@ struct Operation {
   std::pair<int64_t, int64_t> ownPair;
   std::vector<std::pair<int64_t, int64_t>>* allPairs = nullptr;
 
-  // CommWindowRegister; the address of the memory is in recv.
+  // CommWindowRegister; the address of the memory is in Operation::recv.
   size_t windowBytes = 0;
   int windowFlags = 0;
   ncclWindow_t* windowOut = nullptr;
@@ -52,17 +47,36 @@ struct Operation {
   int signal = 0;
   std::shared_ptr<const SignalCounts> signals;
 
-  Operation* next = nullptr;  // Send and Recv: the next one of the same kind with the same peer
-
   std::vector<Fault> faults;  // to apply before the operation begins
 
   ProfiledOperation profiled;
 
   ConfigWords config = {};           // of a configurable call
   cudaEvent_t launchEvent = nullptr;  // of this rank alone; recorded at the launch of the operation
+};
+
+/** A checked call of a user with all its arguments. */
+class Operation {
+ public:
+  Call call = Call::AllReduce;
+  const char* send = nullptr;
+  char* recv = nullptr;
+  size_t count = 0;
+  ncclDataType_t type = ncclInt8;
+  int op = 0;
+  int root = 0;  // or peer
+  Operation* next = nullptr;  // Send and Recv: the next one of the same kind with the same peer
+
+  const Extras& extras() const { return extras_ ? *extras_ : kNoExtras; }
+  /** The extras, to be set. */
+  Extras& addExtras();
 
   size_t bytes() const { return count * typeSize(type); }
   Frame frame() const;
+
+ private:
+  static const Extras& kNoExtras;
+  std::shared_ptr<Extras> extras_;  // also of copies, until one of them changes them
 };
 
 /** An element for each rank; those of few ranks need no allocation. */
@@ -70,7 +84,12 @@ template <class T>
 class ByRank {
  public:
   explicit ByRank(size_t ranks)
-      : many_(ranks > kFew ? new T[ranks]() : nullptr), data_(many_ ? many_.get() : few_), size_(ranks) {}
+      : many_(ranks > kFew ? new T[ranks]() : nullptr),
+        data_(many_ ? many_.get() : reinterpret_cast<T*>(few_)),
+        size_(ranks) {
+    static_assert(std::is_trivially_destructible_v<T>, "nothing destroys the few ones");
+    if (!many_) std::uninitialized_value_construct_n(data_, size_);
+  }
   T* begin() { return data_; }
   T* end() { return data_ + size_; }
   const T* begin() const { return data_; }
@@ -82,7 +101,7 @@ class ByRank {
 
  private:
   static constexpr size_t kFew = 4;
-  T few_[kFew] = {};
+  alignas(T) char few_[kFew * sizeof(T)];
   const std::unique_ptr<T[]> many_;
   T* const data_;
   const size_t size_;

@@ -79,10 +79,11 @@ extern "C" ncclResult_t ncclCommWindowRegister(
     Operation operation;
     operation.call = Call::CommWindowRegister;
     operation.recv = static_cast<char*>(buff);
-    operation.windowBytes = size;
-    operation.windowFlags = winFlags;
-    operation.windowOut = win;
-    return submit(known, std::move(operation), nullptr);
+    Extras& extras = operation.addExtras();
+    extras.windowBytes = size;
+    extras.windowFlags = winFlags;
+    extras.windowOut = win;
+    return submit(std::move(known), std::move(operation), nullptr);
   });
 }
 HOST_PROFILER_ALIAS(ncclCommWindowRegister)
@@ -135,9 +136,10 @@ extern "C" ncclResult_t ncclPutSignal(
     operation.count = count;
     operation.type = datatype;
     operation.root = peer;
-    operation.windowOffset = peerWinOffset;
-    operation.context = ctx;
-    operation.signal = sigIdx;
+    Extras& extras = operation.addExtras();
+    extras.windowOffset = peerWinOffset;
+    extras.context = ctx;
+    extras.signal = sigIdx;
     WindowRef window = requireWindow(call, "peerWin", *known, peerWin);
     size_t size = window->sizes[static_cast<size_t>(peer)];
     if (peerWinOffset > size || bytes > size - peerWinOffset) {
@@ -146,10 +148,10 @@ extern "C" ncclResult_t ncclPutSignal(
           bytes, peerWinOffset, peer, size);
     }
     checkSource(call, *known, operation.send, bytes);
-    operation.windowNumber = window->number;
+    extras.windowNumber = window->number;
     // Used only if the peer is this rank.
     operation.recv = window->base + peerWinOffset;
-    return submit(known, std::move(operation), std::move(stream));
+    return submit(std::move(known), std::move(operation), std::move(stream));
   });
 }
 HOST_PROFILER_ALIAS(ncclPutSignal)
@@ -165,9 +167,10 @@ extern "C" ncclResult_t ncclSignal(int peer, int sigIdx, int ctx, unsigned int f
     Operation operation;
     operation.call = Call::Signal;
     operation.root = peer;
-    operation.context = ctx;
-    operation.signal = sigIdx;
-    return submit(known, std::move(operation), std::move(stream));
+    Extras& extras = operation.addExtras();
+    extras.context = ctx;
+    extras.signal = sigIdx;
+    return submit(std::move(known), std::move(operation), std::move(stream));
   });
 }
 HOST_PROFILER_ALIAS(ncclSignal)
@@ -183,7 +186,7 @@ extern "C" ncclResult_t ncclWaitSignal(
     Operation operation;
     operation.call = Call::WaitSignal;
     auto signals = std::make_shared<SignalCounts>();
-    operation.signals = signals;
+    operation.addExtras().signals = signals;
     for (int i = 0; i < nDesc; i++) {
       const ncclWaitSignalDesc_t& descriptor = signalDescs[i];
       if (descriptor.opCnt <= 0) {
@@ -194,7 +197,7 @@ extern "C" ncclResult_t ncclWaitSignal(
       checkSignal(call, descriptor.ctx, descriptor.sigIdx, *known);
       (*signals)[{descriptor.peer, descriptor.ctx, descriptor.sigIdx}] += static_cast<uint64_t>(descriptor.opCnt);
     }
-    return submit(known, std::move(operation), std::move(stream));
+    return submit(std::move(known), std::move(operation), std::move(stream));
   });
 }
 HOST_PROFILER_ALIAS(ncclWaitSignal)

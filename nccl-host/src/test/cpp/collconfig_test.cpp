@@ -22,7 +22,7 @@ std::string applied(Call call, const char* selection, bool forced = true, int ra
   std::string failure = failureOf([&] {
     applyCollConfig(config, comm, operation);
     ConfigWords words{};
-    words[1] = operation.config[1];
+    words[1] = operation.extras().config[1];
     text = configDifference(words, {}).first;
   });
   return failure.empty() ? text : failure;
@@ -67,7 +67,7 @@ TEST(CollConfigTest, TheFirstDifferenceIsNamed) {
     change(config);
     Operation operation;
     applyCollConfig(config, comm, operation);
-    return operation.config;
+    return operation.extras().config;
   };
   ConfigWords none = words([](auto&) {});
   using Difference = std::pair<std::string, std::string>;

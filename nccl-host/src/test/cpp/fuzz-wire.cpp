@@ -109,17 +109,17 @@ class Subject {
     Operation one = operation(call_, 0, 0);
     switch (call_) {
       case Call::AlltoAllv:
-        one.rows = std::make_shared<AlltoAllvRows>(
+        one.addExtras().rows = std::make_shared<AlltoAllvRows>(
             AlltoAllvRows{{count_, count_}, {0, count_}, {count_, count_}, {0, count_}, {1, 2, 3}});
         break;
       case Call::CommSplit:
-        one.allPairs = &pairs_;
+        one.addExtras().allPairs = &pairs_;
         pairs_.resize(static_cast<size_t>(comm_.ranks));
         break;
       case Call::CommSplitId: one.type = ncclInt8; break;
       case Call::CommWindowRegister:
-        one.windowBytes = out_.size() * sizeof(float);
-        one.windowOut = &window_;
+        one.addExtras().windowBytes = out_.size() * sizeof(float);
+        one.addExtras().windowOut = &window_;
         return makeRegistration(comm_, one);
       default: break;
     }

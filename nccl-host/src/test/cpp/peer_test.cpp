@@ -574,7 +574,7 @@ TEST_P(PeerTest, APeerThatLeavesBeforeItTakesALaneEndsTheWait) {
   sendControl(ControlKind::Close, 0, "");
   rank.ends[1].control.reset();
   Operation window = operation(Call::CommWindowRegister);
-  window.windowBytes = sizeof out;
+  window.addExtras().windowBytes = sizeof out;
   send(window.frame());
   EXPECT_EQ(
       "5: rank 1 destroyed its communicator before it took puts",
