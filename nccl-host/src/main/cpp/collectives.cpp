@@ -39,10 +39,12 @@ class Collective final : public Task {
 
   void start() override {
     plan();
-    bool inlines = operation_.call != Call::AlltoAllv && operation_.op != kPreMulSum && operation_.extras().config == ConfigWords{};
+    // The words of others are not free.
+    bool inlines = !operation_.hasExtras() || (operation_.call != Call::AlltoAllv && operation_.op != kPreMulSum &&
+                                               operation_.extras().config == ConfigWords{});
     // Each rank begins with another one.
-    for (int step = 1; step < comm_.ranks; step++) {
-      Peer& peer = comm_.peers[static_cast<size_t>((comm_.rank + step) % comm_.ranks)];
+    for (int rank = next(comm_.rank); rank != comm_.rank; rank = next(rank)) {
+      Peer& peer = comm_.peers[static_cast<size_t>(rank)];
       Pair& pair = pairOf(peer);
       Frame frame = frameFor(peer);
       if (isOffered(peer, pair.out.size)) {
@@ -169,6 +171,7 @@ class Collective final : public Task {
 
   Pair& pairOf(const Peer& peer) { return pairs_[static_cast<size_t>(peer.rank)]; }
   Pair& pairOf(int rank) { return pairs_[static_cast<size_t>(rank)]; }
+  int next(int rank) const { return rank + 1 == comm_.ranks ? 0 : rank + 1; }
   bool isRoot() const { return operation_.root == comm_.rank; }
 
   /** True if a Data frame precedes this many bytes to or from the peer; equal at both ranks. */
@@ -338,17 +341,19 @@ class Collective final : public Task {
 
   /** Performs all steps that are possible now. */
   void advance() {
-    if (unverified_ == 0 && !released_) {
-      released_ = true;
-      if (folding_ && operation_.op == kPreMulSum) {
-        pairOf(comm_.rank).scalar = operation_.extras().scalar;
-        for (const Pair& pair : pairs_) scalars_.push_back(pair.scalar);
-      }
-      takeInlined();
-    }
-    if (!released_) return;
+    if (unverified_ > 0) return;
+    if (!released_) release();
     if (folding_ && !folded_ && !inRings_) foldWindows();
     finishing_ = !folding_ || folded_;
+  }
+
+  void release() {
+    released_ = true;
+    if (folding_ && operation_.op == kPreMulSum) {
+      pairOf(comm_.rank).scalar = operation_.extras().scalar;
+      for (const Pair& pair : pairs_) scalars_.push_back(pair.scalar);
+    }
+    takeInlined();
   }
 
   /** Takes the elements that came with frames. */

@@ -246,7 +246,8 @@ class Runner {
 
   void setTimes() {
     // Only limits and faults need the time.
-    started_ = work_->comm->operationTimeout > 0 || !work_->faults.empty() ? now() : 0;
+    if (work_->comm->operationTimeout == 0 && work_->faults.empty()) return;
+    started_ = now();
     for (const Fault& fault : work_->faults) {
       notBefore_ += fault.kind == FaultKind::Hang ? HUGE_VAL : fault.seconds;
     }
@@ -590,7 +591,10 @@ void runWork(std::vector<Work> work) {
 void runWork(Work& work) {
   Runner runner(work);
   runner.lock();
-  Loop(&runner, 1).run();
+  // Most work ends here.
+  runner.advance();
+  if (!runner.finished()) return Loop(&runner, 1).run();
+  if (runner.failure()) throw Failure(*runner.failure());
 }
 
 void runTask(Comm& comm, Task& task) {

@@ -25,9 +25,8 @@ Frame Operation::frame() const {
   frame.op = static_cast<int16_t>(op);
   frame.root = root;
   frame.count = count;
-  if (call == Call::AlltoAllv) {
-    std::copy_n(extras().rows->hashes, 3, frame.words);
-  }
+  if (!hasExtras()) return frame;
+  if (call == Call::AlltoAllv) std::copy_n(extras().rows->hashes, 3, frame.words);
   if (exchangesPairs(call)) {
     frame.words[0] = static_cast<uint64_t>(extras().ownPair.first);
     frame.words[1] = static_cast<uint64_t>(extras().ownPair.second);

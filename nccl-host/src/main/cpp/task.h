@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <new>
 #include <type_traits>
 #include <vector>
 
@@ -67,6 +68,7 @@ class Operation {
   int root = 0;  // or peer
   Operation* next = nullptr;  // Send and Recv: the next one of the same kind with the same peer
 
+  bool hasExtras() const { return extras_ != nullptr; }
   const Extras& extras() const { return extras_ ? *extras_ : kNoExtras; }
   /** The extras, to be set. */
   Extras& addExtras();
@@ -88,7 +90,8 @@ class ByRank {
         data_(many_ ? many_.get() : reinterpret_cast<T*>(few_)),
         size_(ranks) {
     static_assert(std::is_trivially_destructible_v<T>, "nothing destroys the few ones");
-    if (!many_) std::uninitialized_value_construct_n(data_, size_);
+    if (many_) return;
+    for (size_t i = 0; i < size_; i++) new (data_ + i) T();
   }
   T* begin() { return data_; }
   T* end() { return data_ + size_; }

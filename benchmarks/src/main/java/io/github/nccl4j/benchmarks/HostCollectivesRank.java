@@ -113,30 +113,31 @@ final class HostCollectivesRank {
                     count);
             double[] times = new double[rounds];
             try (Loop loop = HighlevelLoops.of(operation, arguments)) {
-                for (int call = 0; call < warmUp; call++) {
-                    loop.run(1);
-                    stream.synchronize();
-                }
-                for (int round = -1; round < rounds; round++) {
-                    communicator.allReduce(slowest, ReduceOp.MAX, stream);
-                    stream.synchronize();
-                    long start = System.nanoTime();
-                    for (int call = 0; call < calls; call++) {
-                        loop.run(1);
-                        stream.synchronize();
-                    }
-                    slowest.fill((System.nanoTime() - start) / 1e3 / calls);
-                    communicator.allReduce(slowest, ReduceOp.MAX, stream);
-                    stream.synchronize();
-                    if (round >= 0) {
-                        double[] time = new double[1];
-                        slowest.copyTo(time);
-                        times[round] = time[0];
-                    }
+                // The same code for all rounds: code that only the measured ones reach would be interpreted in them.
+                for (int round = 0; round <= warmUp / calls + rounds; round++) {
+                    times[round % rounds] = round(loop, calls, communicator, stream, slowest);
                 }
             }
             Arrays.sort(times);
             return times[rounds / 2];
         }
+    }
+
+    /** Microseconds of a call at the slowest rank. */
+    private static double round(
+            Loop loop, int calls, Communicator communicator, CudaStream stream, DeviceBuffer<Float64> slowest) {
+        communicator.allReduce(slowest, ReduceOp.MAX, stream);
+        stream.synchronize();
+        long start = System.nanoTime();
+        for (int call = 0; call < calls; call++) {
+            loop.run(1);
+            stream.synchronize();
+        }
+        slowest.fill((System.nanoTime() - start) / 1e3 / calls);
+        communicator.allReduce(slowest, ReduceOp.MAX, stream);
+        stream.synchronize();
+        double[] time = new double[1];
+        slowest.copyTo(time);
+        return time[0];
     }
 }
