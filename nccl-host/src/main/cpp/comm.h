@@ -165,6 +165,8 @@ class Comm {
   Order order;
   /** Number of following operations in created streams that the stream's thread runs from the start; see launch.cpp. */
   std::atomic<int> leftToThread{0};
+  /** The same number after the next operation that the thread has to continue. */
+  std::atomic<int> nextLeftToThread{0};
   /** Number of threads inside a call on this communicator, without direct calls that have no item; see hasCallers. */
   std::atomic<int> callers{0};
   /** Number of unfinished calls on a non-blocking communicator. */

@@ -14,8 +14,8 @@ namespace {
 /** Limit for the bytes of all ranks in a unit that the launching thread tries to run; about 100 us. */
 constexpr size_t kShort = 512 << 10;
 
-/** Operations in created streams that the stream's thread runs from the start after one that it had to continue. */
-constexpr int kLeftToThread = 16;
+/** Limit for the operations in created streams that the stream's thread runs from the start after one that it continued. */
+constexpr int kMostLeftToThread = 15;
 
 void checkMessagesToOneself(const Comm& comm, const Operation* operations, size_t count) {
   auto toOneself = [&](const Operation& operation) {
@@ -258,11 +258,15 @@ void runBriefly(DirectCall& call, const CommRef& comm, Work& work) {
   std::shared_ptr<Progress> rest;
   report(comm, [&] { rest = Progress::runBriefly(work); });
   if (!rest) {
+    comm->nextLeftToThread = 0;
     if (comm->failureStands()) call.reportFailure();
     return;
   }
-  // The other ranks come late: they probably do so again.
-  comm->leftToThread = kLeftToThread;
+  // The other ranks come late. Once may be chance; if they do so again and again, trying is in vain. The thread itself takes
+  // longer: always to leave operations to it after one that came late would make the other ranks do the same.
+  int left = comm->nextLeftToThread;
+  comm->leftToThread = left;
+  comm->nextLeftToThread = std::min(2 * left + 1, kMostLeftToThread);
   try {
     call.continueInStream([comm = comm, rest, report]() mutable -> std::vector<CommRef> {
       report(comm, [&] { rest->run(); });

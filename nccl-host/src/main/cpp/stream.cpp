@@ -236,6 +236,13 @@ void showDirectCalls() {
 
 bool isDone(const ItemRef& item) { return !item || item->done; }
 
+/** Needs the lock, and an order whose items are done. */
+void forgetDone(Order& order) {
+  if (order.tail && failureStands(*order.tail)) return;
+  order.tail.reset();
+  order.hasItems = false;
+}
+
 uint64_t epochOf(View<CommRef> comms) {
   uint64_t sum = 0;
   for (const CommRef& comm : comms) sum += comm->epoch;
@@ -391,8 +398,8 @@ DirectCall::DirectCall(const CommRef& comm, const StreamRef& stream)
   if (!begun_) {
     leave();
   } else if (!item_) {
-    stream->order.hasItems = false;
-    comm->order.hasItems = false;
+    forgetDone(stream->order);
+    forgetDone(comm->order);
   }
 }
 
@@ -523,6 +530,7 @@ extern "C" ncclResult_t nccl4jHostStreamDestroy(cudaStream_t stream) {
 extern "C" ncclResult_t nccl4jHostStreamQuery(cudaStream_t stream) {
   return guarded([&]() -> ncclResult_t {
     StreamRef known = requireStream(stream, "HostStreamQuery");
+    if (!known->order.hasItems) return ncclSuccess;
     Lock lock(scheduler().mutex);
     showDirectCalls();
     return known->order.tail ? stateOf(*known->order.tail) : ncclSuccess;
@@ -532,6 +540,7 @@ extern "C" ncclResult_t nccl4jHostStreamQuery(cudaStream_t stream) {
 extern "C" ncclResult_t nccl4jHostStreamSynchronize(cudaStream_t stream) {
   return guarded([&]() -> ncclResult_t {
     StreamRef known = requireStream(stream, "HostStreamSynchronize");
+    if (!known->order.hasItems) return ncclSuccess;
     Lock lock(scheduler().mutex);
     showDirectCalls();
     if (!known->order.tail) return ncclSuccess;

@@ -38,7 +38,10 @@ using CommRef = std::shared_ptr<Comm>;
 /** The order of the items of a stream or of a communicator. */
 struct Order {
   ItemRef tail;  // the last item; guarded by the lock of stream.cpp
-  /** False if no item is unfinished: a direct call needs no lock then. Set with the lock, before direct calls are shown. */
+  /**
+   * False if no item is unfinished and no failure is to be reported: a direct call or a wait needs no lock then. Set with
+   * the lock, before direct calls are shown.
+   */
   std::atomic<bool> hasItems{false};
 };
 
