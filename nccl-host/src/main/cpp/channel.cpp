@@ -151,9 +151,9 @@ void Channel::consume(size_t size) {
   wakeWriter();
 }
 
-uint32_t Channel::slotsOf(const Frame& frame) {
-  if (frame.inlined <= sizeof frame.words || frame.inlined > kMaxInlined) return 1;
-  return static_cast<uint32_t>(1 + (frame.inlined + sizeof Slot::rest - 1) / sizeof Slot::rest);
+uint32_t Channel::slotsFor(size_t elements) {
+  if (elements <= sizeof Frame::words || elements > kMaxInlined) return 1;
+  return static_cast<uint32_t>(1 + (elements + sizeof Slot::rest - 1) / sizeof Slot::rest);
 }
 
 /** True if so many slots are free. A peer with an impossible position gets none. */
@@ -353,11 +353,11 @@ void Channel::announceMessage() {
   if (rings_) out_->announcements++;
 }
 
+bool Channel::hasAnnouncement() const { return !rings_ || in_->announcements.load() != announcementsSeen_; }
+
 bool Channel::messageAnnounced() {
-  if (!rings_) return true;
-  uint32_t announcements = in_->announcements.load();
-  if (announcements == announcementsSeen_) return false;
-  announcementsSeen_ = announcements;
+  if (!hasAnnouncement()) return false;
+  if (rings_) announcementsSeen_ = in_->announcements.load();
   return true;
 }
 

@@ -56,7 +56,9 @@ class Channel {
   };
 
   /** Slots of a frame with its elements. */
-  static uint32_t slotsOf(const Frame& frame);
+  static uint32_t slotsOf(const Frame& frame) { return slotsFor(frame.inlined); }
+  /** True if a frame with so many bytes of elements can be sent now. Only for shared memory. */
+  bool takesFrame(size_t elements) { return hasSlots(slotsFor(elements)); }
   /** Sends a frame with its elements, with the next number; false if its slots are not free. Only for shared memory. */
   bool sendFrame(const Frame& frame, const char* elements = nullptr);
   /**
@@ -98,6 +100,8 @@ class Channel {
 
   /** Makes messageAnnounced true at the peer. Call after a message on the control stream to that peer. */
   void announceMessage();
+  /** As messageAnnounced, but leaves the announcements. */
+  bool hasAnnouncement() const;
   /** True once for all announcements of the peer; always true without shared memory. */
   bool messageAnnounced();
   /** Ends this side's sending. The peer can still read the bytes that were sent. */
@@ -115,6 +119,7 @@ class Channel {
   void ringDoorbell();
   void wakeReader();
   void wakeWriter();
+  static uint32_t slotsFor(size_t elements);
   bool hasFrame() const;
   bool hasSlots(uint32_t wanted);
   size_t room();

@@ -16,6 +16,7 @@
 #include <algorithm>
 
 #include "collconfig.h"
+#include "exchange.h"
 #include "reduce.h"
 #include "task.h"
 
@@ -30,9 +31,10 @@ constexpr size_t kFold = 32 << 10;
 
 class Collective final : public Task {
  public:
-  Collective(Comm& comm, Operation&& operation)
+  Collective(Comm& comm, Operation&& operation, bool isSent)
       : Task(comm),
         operation_(std::move(operation)),
+        isSent_(isSent),
         mine_(operation_.frame()),
         pairs_(comm.peers.size()),
         inputs_(comm.peers.size()) {}
@@ -47,7 +49,9 @@ class Collective final : public Task {
       Peer& peer = comm_.peers[static_cast<size_t>(rank)];
       Pair& pair = pairOf(peer);
       Frame frame = frameFor(peer);
-      if (isOffered(peer, pair.out.size)) {
+      if (isSent_) {
+        pair.out = {};
+      } else if (isOffered(peer, pair.out.size)) {
         peer.post(frame, nullptr, 0);
         peer.postData(mine_, pair.out.data, pair.out.size);
       } else if (inlines) {
@@ -60,7 +64,7 @@ class Collective final : public Task {
       pair.awaitsData = isOffered(peer, expected);
       if (isRooted(operation_.call) && expected == 0) {
         // Compared when it arrives.
-        peer.unverified.push_back(frame);
+        if (!isSent_) peer.unverified.push_back(frame);
         pair.verified = true;
       } else {
         unverified_++;
@@ -172,7 +176,6 @@ class Collective final : public Task {
   Pair& pairOf(const Peer& peer) { return pairs_[static_cast<size_t>(peer.rank)]; }
   Pair& pairOf(int rank) { return pairs_[static_cast<size_t>(rank)]; }
   int next(int rank) const { return rank + 1 == comm_.ranks ? 0 : rank + 1; }
-  bool isRoot() const { return operation_.root == comm_.rank; }
 
   /** True if a Data frame precedes this many bytes to or from the peer; equal at both ranks. */
   bool isOffered(const Peer& peer, size_t bytes) const {
@@ -213,101 +216,52 @@ class Collective final : public Task {
         if (rank != me) action(rank, pairs_[rank]);
       }
     };
-    switch (op.call) {
-      case Call::AllReduce:
-        if (bytes * (pairs_.size() - 1) <= kEager) {
-          // Every rank folds all elements. In place, the result would overwrite elements still to be sent.
-          each([&](size_t, Pair& pair) { pair.out = readable(op.send, bytes); });
-          foldInto(op.recv, op.send, op.count);
-          sendsFirst_ = op.send == op.recv;
-        } else {
-          each([&](size_t rank, Pair& pair) {
-            pair.out = readable(op.send + chunkStart(rank), chunkStart(rank + 1) - chunkStart(rank));
-            pair.in2 = {op.recv + chunkStart(rank), chunkStart(rank + 1) - chunkStart(rank)};
-          });
-          size_t start = chunkStart(me);
-          foldInto(op.recv + start, op.send + start, (chunkStart(me + 1) - start) / typeSize(op.type));
-          shareFolded_ = true;
-        }
-        break;
-      case Call::Reduce:
-        if (isRoot()) {
-          foldInto(op.recv, op.send, op.count);
-        } else {
-          pairOf(op.root).out = readable(op.send, bytes);
-        }
-        break;
-      case Call::ReduceScatter:
-        each([&](size_t rank, Pair& pair) { pair.out = readable(op.send + rank * bytes, bytes); });
-        foldInto(op.recv, op.send + me * bytes, op.count);
-        break;
-      case Call::Broadcast:
-        if (isRoot()) {
-          each([&](size_t, Pair& pair) { pair.out = readable(op.send, bytes); });
-          copy(op.recv, op.send, bytes);
-        } else {
-          pairOf(op.root).in = {op.recv, bytes};
-        }
-        break;
-      case Call::AllGather:
-      case Call::CommSplitId:
-        each([&](size_t rank, Pair& pair) {
-          pair.out = readable(op.send, bytes);
-          pair.in = {op.recv + rank * bytes, bytes};
-        });
-        copy(op.recv + me * bytes, op.send, bytes);
-        break;
-      case Call::AlltoAll: {
-        const char* from = op.send;
-        if (op.send == op.recv && bytes > 0) {
-          staged_.assign(op.send, op.send + bytes * pairs_.size());
-          from = staged_.data();
-        }
-        each([&](size_t rank, Pair& pair) {
-          pair.out = readable(from + rank * bytes, bytes);
-          pair.in = {op.recv + rank * bytes, bytes};
-        });
-        copy(op.recv + me * bytes, from + me * bytes, bytes);
-        break;
-      }
-      case Call::Gather:
-        if (isRoot()) {
-          each([&](size_t rank, Pair& pair) { pair.in = {op.recv + rank * bytes, bytes}; });
-          copy(op.recv + me * bytes, op.send, bytes);
-        } else {
-          pairOf(op.root).out = readable(op.send, bytes);
-        }
-        break;
-      case Call::Scatter:
-        if (isRoot()) {
-          each([&](size_t rank, Pair& pair) { pair.out = readable(op.send + rank * bytes, bytes); });
-          copy(op.recv, op.send + me * bytes, bytes);
-        } else {
-          pairOf(op.root).in = {op.recv, bytes};
-        }
-        break;
-      case Call::AlltoAllv: {
-        size_t element = typeSize(op.type);
-        each([&](size_t rank, Pair& pair) {
-          pair.out = readable(op.send + op.extras().rows->sendDisplacements[rank] * element, op.extras().rows->sendCounts[rank] * element);
-          pair.in = {op.recv + op.extras().rows->recvDisplacements[rank] * element, op.extras().rows->recvCounts[rank] * element};
-        });
-        copy(
-            op.recv + op.extras().rows->recvDisplacements[me] * element, op.send + op.extras().rows->sendDisplacements[me] * element,
-            op.extras().rows->sendCounts[me] * element);
-        break;
-      }
-      case Call::CommSplit:
-      case Call::CommWindowRegister:
-        (*op.extras().allPairs)[me] = op.extras().ownPair;
-        break;
-      case Call::Send:
-      case Call::Recv:
-      case Call::PutSignal:
-      case Call::Signal:
-      case Call::WaitSignal:
-      case Call::CommShrink:
-      case Call::CommGrow: break;
+    if (exchangesPairs(op.call)) {
+      (*op.extras().allPairs)[me] = op.extras().ownPair;
+      return;
+    }
+    if (op.call == Call::AlltoAllv) {
+      const AlltoAllvRows& rows = *op.extras().rows;
+      size_t element = typeSize(op.type);
+      auto from = [&](size_t rank) { return op.send + rows.sendDisplacements[rank] * element; };
+      auto to = [&](size_t rank) { return op.recv + rows.recvDisplacements[rank] * element; };
+      each([&](size_t rank, Pair& pair) {
+        pair.out = readable(from(rank), rows.sendCounts[rank] * element);
+        pair.in = {to(rank), rows.recvCounts[rank] * element};
+      });
+      copy(to(me), from(me), rows.sendCounts[me] * element);
+      return;
+    }
+    if (op.call == Call::AllReduce && bytes * (pairs_.size() - 1) > kEager) {
+      each([&](size_t rank, Pair& pair) {
+        pair.out = readable(op.send + chunkStart(rank), chunkStart(rank + 1) - chunkStart(rank));
+        pair.in2 = {op.recv + chunkStart(rank), chunkStart(rank + 1) - chunkStart(rank)};
+      });
+      size_t start = chunkStart(me);
+      foldInto(op.recv + start, op.send + start, (chunkStart(me + 1) - start) / typeSize(op.type));
+      shareFolded_ = true;
+      return;
+    }
+    Exchange exchange(op, comm_.rank);
+    const char* own = exchange.elementsFor(comm_.rank);
+    const char* staged = nullptr;
+    if (op.call == Call::AlltoAll && op.send == op.recv && bytes > 0) {
+      staged_.assign(op.send, op.send + bytes * pairs_.size());
+      staged = staged_.data();
+      own = staged + me * bytes;
+    }
+    each([&](size_t rank, Pair& pair) {
+      const char* elements = staged != nullptr ? staged + rank * bytes : exchange.elementsFor(static_cast<int>(rank));
+      if (elements != nullptr) pair.out = readable(elements, bytes);
+      char* place = exchange.placeOf(static_cast<int>(rank));
+      if (place != nullptr) pair.in = {place, bytes};
+    });
+    if (exchange.folds()) {
+      foldInto(op.recv, own, op.count);
+      // Every rank folds all elements. In place, the result would overwrite elements still to be sent.
+      sendsFirst_ = op.call == Call::AllReduce && op.send == op.recv;
+    } else if (exchange.placeOf(comm_.rank) != nullptr) {
+      copy(exchange.placeOf(comm_.rank), own, bytes);
     }
   }
 
@@ -504,6 +458,7 @@ class Collective final : public Task {
   }
 
   const Operation operation_;
+  const bool isSent_;  // the frames, and their elements
   const Frame mine_;
   ByRank<Pair> pairs_;
   std::vector<char> staged_;
@@ -532,13 +487,13 @@ class Collective final : public Task {
 
 }  // namespace
 
-std::unique_ptr<Task> makeCollective(Comm& comm, Operation&& operation) {
-  return std::make_unique<Collective>(comm, std::move(operation));
+std::unique_ptr<Task> makeCollective(Comm& comm, Operation&& operation, bool isSent) {
+  return std::make_unique<Collective>(comm, std::move(operation), isSent);
 }
 
-void runCollective(Comm& comm, Operation&& operation) {
-  Collective collective(comm, std::move(operation));
-  runTask(comm, collective);
+void runCollective(Comm& comm, Operation&& operation, Begun&& begun) {
+  Collective collective(comm, std::move(operation), begun.lock.owns_lock());
+  runTask(comm, collective, std::move(begun));
 }
 
 }  // namespace host

@@ -264,6 +264,16 @@ void Comm::readAllControl(const char* during) {
   for (Peer& peer : peers) readControl(peer, during);
 }
 
+bool Comm::mayBeDisturbed() {
+  if (!lifecycle.is(State::Ready) || interrupts > 0 || peerFailure() != nullptr) return true;
+  // The caller then reads the messages.
+  if ((controlReads_ + 1) % kFullReadPeriod == 0) return true;
+  controlReads_++;
+  return std::any_of(peers.begin(), peers.end(), [](const Peer& peer) {
+    return peer.control.valid() && peer.data.hasAnnouncement();
+  });
+}
+
 const Failure* Comm::peerFailure() {
   if (windows.inbox()) {
     try {

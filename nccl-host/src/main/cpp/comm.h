@@ -140,7 +140,7 @@ class Comm {
   const bool sharesMemory;        // on connections to lower ranks
   const SingleCopy singleCopy;    // on connections with shared memory
   /** True if the ranks of this communicator, which are all on this machine, are more than its usable processors. */
-  const bool crowded;
+  bool crowded;
   PollingTime pollingTime;             // needs `operation`
   std::unique_ptr<Faults> faults;      // NULL if the rank has none
   std::unique_ptr<Profiler> profiler;  // NULL if there is no plugin
@@ -210,6 +210,8 @@ class Comm {
       if (all || announced) readControl(peer, during().c_str());
     }
   }
+  /** True if something may be in the way of an operation: a failure, an interrupt, or an unread message. Needs `operation`. */
+  bool mayBeDisturbed();
   /** The first failure that a peer reported, or NULL. Not yet this communicator's error: data in transit comes first. */
   const Failure* peerFailure();
   void recordPeerFailure(ncclResult_t code, const std::string& text);

@@ -1,6 +1,7 @@
 // fifo.h: a queue for few elements.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -22,12 +23,20 @@ class Fifo {
 
   /** Invalidates references to elements. */
   T& push_back(T element) {
-    // Before the memory grows: a queue that is never empty must not keep all that passed.
-    if (elements_.size() == elements_.capacity() && first_ > size()) {
+    makeRoom();
+    return elements_.emplace_back(std::move(element));
+  }
+
+  /** Makes the next push_back succeed. */
+  void makeRoom() {
+    if (elements_.size() < elements_.capacity()) return;
+    // A queue that is never empty must not keep all that passed.
+    if (first_ > size()) {
       elements_.erase(elements_.begin(), elements_.begin() + static_cast<std::ptrdiff_t>(first_));
       first_ = 0;
+    } else {
+      elements_.reserve(std::max<size_t>(4, 2 * elements_.capacity()));
     }
-    return elements_.emplace_back(std::move(element));
   }
 
   /** Leaves references to the other elements valid. */

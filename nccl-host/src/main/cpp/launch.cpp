@@ -97,13 +97,14 @@ std::vector<Operation> take(Kind kind, Operation* operations, size_t count, Work
 void addCollective(Work& work, Operation& operation) {
   ProfiledOperation profiled = operation.extras().profiled;
   addFaults(work, operation);
-  work.add(makeCollective(*work.comm, std::move(operation)));
+  work.add(makeCollective(*work.comm, std::move(operation), work.begun.lock.owns_lock()));
   if (profiled.operation != nullptr) work.last().profiled.push_back(profiled);
 }
 
 /** Makes tasks of operations of one communicator. */
-Work workOf(Comm& comm, uint64_t epoch, Operation* operations, size_t count) {
+Work workOf(Comm& comm, uint64_t epoch, Operation* operations, size_t count, Begun&& begun = {}) {
   Work work;
+  work.begun = std::move(begun);
   work.comm = &comm;
   work.epoch = epoch;
   unsigned kinds = 0;
@@ -306,14 +307,19 @@ bool runDirectly(const CommRef& comm, const StreamRef& stream, Operation* operat
   for (const Operation* operation = operations; operation != operations + count; operation++) {
     comm->ras.countLaunch(operation->call);
   }
+  Begun begun;
+  if (single && runEagerly(*comm, *operations, begun)) {
+    comm->nextLeftToThread = 0;
+    return true;
+  }
   if (!stream->isDefault()) {
-    Work work = workOf(*comm, comm->epoch, operations, count);
+    Work work = workOf(*comm, comm->epoch, operations, count, std::move(begun));
     runBriefly(call, comm, work);
     return true;
   }
   if (single) {
     readScalar(*operations);
-    runCollective(*comm, std::move(*operations));
+    runCollective(*comm, std::move(*operations), std::move(begun));
   } else if (plain && std::all_of(operations, operations + count, [](const Operation& operation) {
                return isPointToPoint(operation.call);
              })) {

@@ -83,6 +83,8 @@ bool measureCopies() {
   return permitted && bySystem < kMostOfSystem * within;
 }
 
+}  // namespace
+
 void relax() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -90,8 +92,6 @@ void relax() {
   asm volatile("yield");
 #endif
 }
-
-}  // namespace
 
 pid_t currentProcess() {
   pid_t known = process.load(std::memory_order_relaxed);

@@ -22,12 +22,15 @@ namespace {
 /** Maximum number of bytes of one rank before other ranks are served. */
 constexpr size_t kTurn = 1 << 20;
 
-/** Number of frames of earlier calls that may wait: to take one as it arrives would stop the peer at its next one. */
-constexpr size_t kLateFrames = 16;
-
 class Runner {
  public:
-  explicit Runner(Work& work) : work_(&work), lock_(work.comm->operation, std::defer_lock), task_(work.first()) {}
+  explicit Runner(Work& work) : work_(&work), lock_(std::move(work.begun.lock)), task_(work.first()) {
+    if (lock_.owns_lock()) {
+      setTimes();
+    } else {
+      lock_ = std::unique_lock<Baton>(work.comm->operation, std::defer_lock);
+    }
+  }
 
   /** Waits until no other operation communicates on the communicator. */
   void lock() {
@@ -36,6 +39,7 @@ class Runner {
     setTimes();
   }
   bool tryLock() {
+    if (lock_.owns_lock()) return true;
     if (!lock_.try_lock()) return false;
     setTimes();
     return true;
@@ -91,6 +95,9 @@ class Runner {
         const Failure* failure = comm().peerFailure();
         if (failure != nullptr && !task().onlyTakes()) throw Failure(*failure);
         start();
+        for (Peer& peer : comm().peers) {
+          if (work_->begun.hasArrived(peer)) take(peer);
+        }
       }
       while (task_ != nullptr) {
         moved |= transfer();
@@ -347,6 +354,15 @@ class Runner {
   /** The frames of earlier calls come first. */
   bool wantsFrame(Peer& peer) { return peer.unverified.size() >= kLateFrames || task().wantsFrame(peer); }
 
+  /** Passes the frame that arrived to its task. */
+  void take(Peer& peer) {
+    if (peer.unverified.empty()) {
+      task().framed(peer);
+    } else {
+      task().verifyLate(peer);
+    }
+  }
+
   bool receiveFrom(Peer& peer) {
     size_t total = 0;
     while (!peer.dataEnded && total < kTurn) {
@@ -358,11 +374,7 @@ class Runner {
           break;
         }
         total += sizeof(Frame);
-        if (peer.unverified.empty()) {
-          task().framed(peer);
-        } else {
-          task().verifyLate(peer);
-        }
+        take(peer);
         continue;
       }
       Space space = task().want(peer);
@@ -597,8 +609,9 @@ void runWork(Work& work) {
   if (runner.failure()) throw Failure(*runner.failure());
 }
 
-void runTask(Comm& comm, Task& task) {
+void runTask(Comm& comm, Task& task, Begun&& begun) {
   Work work;
+  work.begun = std::move(begun);
   work.comm = &comm;
   work.epoch = comm.epoch;
   work.borrowed = &task;

@@ -171,9 +171,23 @@ class Task {
   Comm& comm_;
 };
 
-std::unique_ptr<Task> makeCollective(Comm& comm, Operation&& operation);
+/** A collective that runEagerly has begun; or nothing, without the lock. */
+struct Begun {
+  std::unique_lock<Baton> lock;  // of the communicator
+  uint32_t arrived = 0;          // a bit for each rank of which a frame is in Peer::frame, still to be taken
+
+  bool hasArrived(const Peer& peer) const { return arrived != 0 && (arrived >> peer.rank & 1) != 0; }
+};
+
+/**
+ * Runs a collective of few elements if the other ranks are in it, too. Returns false if a task must run it. The task continues
+ * it if all frames of this rank are sent, and `begun` then has the lock.
+ */
+bool runEagerly(Comm& comm, const Operation& operation, Begun& begun);
+/** `isSent`: the frames of this rank are sent. */
+std::unique_ptr<Task> makeCollective(Comm& comm, Operation&& operation, bool isSent = false);
 /** Runs a collective to its end, without the memory that makeCollective needs. */
-void runCollective(Comm& comm, Operation&& operation);
+void runCollective(Comm& comm, Operation&& operation, Begun&& begun);
 
 /** All Send and Recv calls of one group on one communicator, in the order of the calls. */
 std::unique_ptr<Task> makePointToPoint(Comm& comm, std::vector<Operation> operations);
@@ -193,6 +207,7 @@ struct Work {
   std::unique_ptr<Task> task;                // the first one
   std::vector<std::unique_ptr<Task>> tasks;  // after it
   std::vector<Fault> faults;  // to apply before the first task begins
+  Begun begun;                // the first task, a collective
   const Comm* child = nullptr;  // created by this work: an abort of the child ends the work
 
   Task* first() const { return borrowed != nullptr ? borrowed : task.get(); }
@@ -226,6 +241,6 @@ class Progress {
 void runWork(std::vector<Work> work);
 void runWork(Work& work);
 /** Runs one task of the caller. */
-void runTask(Comm& comm, Task& task);
+void runTask(Comm& comm, Task& task, Begun&& begun = {});
 
 }  // namespace host

@@ -5,6 +5,7 @@
 // structs are sent.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <string>
@@ -48,6 +49,17 @@ struct Frame {
   bool take(const void* elements, size_t bytes);
 };
 static_assert(sizeof(Frame) == 64, "no padding in frames");
+
+/** True if the frames of two ranks announce the same collective, whose words are numbers that must be equal, or elements. */
+inline bool isSameCall(const Frame& one, const Frame& other) {
+  bool same = one.kind == FrameKind::Collective && other.kind == FrameKind::Collective && one.call == other.call &&
+              one.type == other.type && one.op == other.op && one.root == other.root && one.count == other.count;
+  if (!same || one.inlined > 0 || other.inlined > 0) return same;
+  return std::equal(one.words, one.words + std::tuple_size_v<ConfigWords>, other.words);
+}
+
+/** Number of frames of earlier calls that may wait: to take one as it arrives would stop the peer at its next one. */
+constexpr size_t kLateFrames = 16;
 
 /** Maximum number of bytes of elements in the slots after a frame, in shared memory. */
 constexpr size_t kMaxInlined = 540;

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,8 @@ struct Connected {
       : comm(std::make_shared<Comm>(own, ranks, 0, settings)), ends(static_cast<size_t>(ranks)) {
     comm->peers.resize(static_cast<size_t>(ranks));
     comm->lifecycle.created();
+    // On any machine.
+    comm->crowded = false;
     for (int rank = 0; rank < ranks; rank++) {
       Peer& peer = comm->peers[static_cast<size_t>(rank)];
       PeerEnd& end = ends[static_cast<size_t>(rank)];

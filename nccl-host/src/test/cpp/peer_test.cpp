@@ -7,87 +7,20 @@
 #include <thread>
 
 #include "bootstrap.h"
-#include "connected.h"
+#include "pair.h"
 
 namespace host {
 namespace {
 
-/** Rank 0 and the other end of its connection to rank 1. */
-class Pair {
- public:
-  explicit Pair(bool shared) : rank(2, shared) {
-    theirs.open(std::move(rank.ends[1].data), rank.ends[1].memory, kTestRing, false);
-  }
-
-  Operation operation(Call call) {
-    Operation operation;
-    operation.call = call;
-    operation.send = reinterpret_cast<const char*>(&in);
-    operation.recv = reinterpret_cast<char*>(&out);
-    operation.count = 1;
-    operation.type = ncclInt32;
-    operation.root = isPointToPoint(call) ? 1 : 0;
-    return operation;
-  }
-
-  /** The announcement of the peer's call. */
-  Frame post(Call call) {
-    Frame frame = operation(call).frame();
-    frame.kind = FrameKind::Post;
-    frame.root = 0;
-    if (call == Call::Send) frame.take(&in, sizeof in);
-    return frame;
-  }
-
-  void send(Frame frame) {
-    if (theirs.shared()) {
-      const char elements[kMaxInlined] = {};
-      ASSERT_TRUE(theirs.sendFrame(frame, elements));
-      return;
-    }
-    frame.number = nextFrame++;
-    send(&frame, sizeof frame);
-  }
-
-  void send(const void* data, size_t size) {
-    iovec part{const_cast<void*>(data), size};
-    ASSERT_EQ(static_cast<long>(size), theirs.send(&part, 1));
-  }
-
-  void sendControl(ControlKind kind, int code, const char* text) {
-    Control message;
-    message.kind = kind;
-    message.code = code;
-    strncpy(message.text, text, sizeof message.text - 1);
-    sendSome(rank.ends[1].control.get(), &message, sizeof message);
-    theirs.announceMessage();
-  }
-
-  std::string collective(Call call) {
-    return failureOf([&] { rank.run(makeCollective(*rank.comm, operation(call))); });
-  }
-
-  std::string messages(std::initializer_list<Call> calls) {
-    std::vector<Operation> operations;
-    for (Call call : calls) operations.push_back(operation(call));
-    return failureOf([&] { rank.run(makePointToPoint(*rank.comm, std::move(operations))); });
-  }
-
-  Connected rank;
-  Channel theirs;
-  uint32_t nextFrame = kFirstFrame;
-  int32_t in = 5;
-  int32_t out = 0;
-};
-
-class PeerTest : public testing::TestWithParam<bool>, protected Pair {
+class PeerTest : public testing::TestWithParam<Path>, protected Pair {
  protected:
   PeerTest() : Pair(GetParam()) {}
 };
 
-INSTANTIATE_TEST_SUITE_P(SharedAndSockets, PeerTest, testing::Bool(), [](const auto& info) {
-  return info.param ? "Shared" : "Socket";
-});
+INSTANTIATE_TEST_SUITE_P(
+    Paths, PeerTest, testing::Values(Path::Eager, Path::Task, Path::Socket), [](const auto& info) {
+      return info.param == Path::Eager ? "Eager" : info.param == Path::Task ? "Task" : "Socket";
+    });
 
 TEST_P(PeerTest, AnAllReduceAddsThePeersElement) {
   Frame frame = operation(Call::AllReduce).frame();
@@ -128,7 +61,7 @@ TEST_P(PeerTest, FramesOfNoRankAreRefused) {
     fresh.send(frame);
     EXPECT_EQ(unintelligible, fresh.collective(Call::AllReduce));
   }
-  if (GetParam()) return;
+  if (GetParam() != Path::Socket) return;
   // In shared memory it has not arrived; see ImpossibleNumbersOfFramesGiveNone.
   Frame frame = post(Call::Send);
   frame.number = kFirstFrame + 1;
@@ -220,7 +153,7 @@ TEST(MixedPeersTest, AFoldTakesElementsFromSharedMemoryAndFromASocket) {
 }
 
 TEST(PeerQueueTest, ElementsOfAFrameWaitWithIt) {
-  Pair pair(true);
+  Pair pair(Path::Task);
   std::vector<int32_t> in(100, 4);
   Operation broadcast = pair.operation(Call::Broadcast);
   broadcast.send = broadcast.recv = reinterpret_cast<char*>(in.data());
@@ -245,7 +178,7 @@ TEST(PeerQueueTest, ElementsOfAFrameWaitWithIt) {
 }
 
 TEST_P(PeerTest, ElementsInSlotsWaitForALaterRecv) {
-  if (!GetParam()) GTEST_SKIP() << "there are no slots";
+  if (GetParam() == Path::Socket) GTEST_SKIP() << "there are no slots";
   std::vector<int32_t> first(100, 3), second(50, 8), got(100);
   Operation recv = operation(Call::Recv);
   recv.recv = reinterpret_cast<char*>(got.data());
@@ -307,7 +240,7 @@ TEST_P(PeerTest, ElementsThatNobodyExpectsAreRefused) {
 /** A rank that exchanges many elements with its peer in shared memory. */
 class ManyElementsTest : public testing::Test, protected Pair {
  protected:
-  ManyElementsTest() : Pair(true) {
+  ManyElementsTest() : Pair(Path::Task) {
     rank.peer(1).data.permitCopies(true);
     rank.peer(1).process = processToken();
   }
@@ -511,7 +444,7 @@ TEST_F(ManyElementsTest, OtherElementsPassTheRing) {
 }
 
 TEST(SocketPeerTest, AnOfferWithoutSharedMemoryIsRefused) {
-  Pair pair(false);
+  Pair pair(Path::Socket);
   std::vector<int32_t> got(10'000);
   Operation recv = pair.operation(Call::Recv);
   recv.recv = reinterpret_cast<char*>(got.data());
@@ -533,7 +466,7 @@ TEST(SocketPeerTest, AnOfferWithoutSharedMemoryIsRefused) {
 TEST_F(ManyElementsTest, ADataFrameMustFitItsCall) {
   for (auto change : {+[](Frame& f) { f.kind = FrameKind::Collective; }, +[](Frame& f) { f.call = Call::AllGather; },
                       +[](Frame& f) { f.count++; }, +[](Frame& f) { f.inlined = 40; }}) {
-    ManyElementsTest::Pair fresh(true);
+    ManyElementsTest::Pair fresh(Path::Task);
     Operation scatter = many(Call::Scatter);
     scatter.root = 1;
     fresh.send(scatter.frame());
