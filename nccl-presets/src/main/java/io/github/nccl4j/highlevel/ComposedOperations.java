@@ -23,7 +23,7 @@ final class ComposedOperations {
     void allToAll(DeviceBuffer<?> send, DeviceBuffer<?> recv, CudaStream stream) {
         long count = checks.collective(OperationKind.ALL_TO_ALL, send, recv, null, 0);
         checks.each(send, recv, stream);
-        try (CallGroup calls = operations.callGroup()) {
+        try (CallGroup calls = operations.callGroup(send, recv)) {
             for (int peer = 0; peer < core.size(); peer++) {
                 calls.transfer(OperationKind.SEND, send, peer * count, count, peer, stream);
                 calls.transfer(OperationKind.RECV, recv, peer * count, count, peer, stream);
@@ -119,7 +119,7 @@ final class ComposedOperations {
         if (isRoot && !inPlace) {
             OperationChecks.disjoint(part, whole);
         }
-        try (CallGroup calls = operations.callGroup()) {
+        try (CallGroup calls = operations.callGroup(part, isRoot ? whole : null)) {
             for (int peer = 0; isRoot && peer < core.size(); peer++) {
                 if (peer != root || !inPlace) {
                     long length = blocks == null ? count : blocks.counts()[peer];
@@ -150,7 +150,7 @@ final class ComposedOperations {
         if (to == rank) {
             OperationChecks.equal("recv.length()", recv.length, "send.length()", send.length);
         }
-        try (CallGroup calls = operations.callGroup()) {
+        try (CallGroup calls = operations.callGroup(send, recv)) {
             calls.transfer(OperationKind.SEND, send, 0, send.length, to, stream);
             calls.transfer(OperationKind.RECV, recv, 0, recv.length, from, stream);
             calls.launch();
@@ -168,7 +168,7 @@ final class ComposedOperations {
         if (!inPlace) {
             OperationChecks.disjoint(send, recv);
         }
-        try (CallGroup calls = operations.callGroup()) {
+        try (CallGroup calls = operations.callGroup(send, recv)) {
             for (int peer = 0; peer < core.size(); peer++) {
                 if (peer == rank && inPlace) {
                     continue;
@@ -190,7 +190,7 @@ final class ComposedOperations {
         if (!inPlace) {
             OperationChecks.disjoint(send, recv);
         }
-        try (CallGroup calls = operations.callGroup()) {
+        try (CallGroup calls = operations.callGroup(send, recv)) {
             for (int root = 0; root < core.size(); root++) {
                 long part = send.addressOf(blocks.displacements()[root]);
                 // NCCL writes to the target on the root only.
@@ -222,7 +222,7 @@ final class ComposedOperations {
     /** Makes all sends and receives of an all-to-all whose arguments were checked. */
     void exchangeBlocks(
             DeviceBuffer<?> send, BlockLayout sends, DeviceBuffer<?> recv, BlockLayout receives, CudaStream stream) {
-        try (CallGroup calls = operations.callGroup()) {
+        try (CallGroup calls = operations.callGroup(send, recv)) {
             for (int peer = 0; peer < core.size(); peer++) {
                 calls.transfer(OperationKind.SEND, send, sends, peer, stream);
                 calls.transfer(OperationKind.RECV, recv, receives, peer, stream);

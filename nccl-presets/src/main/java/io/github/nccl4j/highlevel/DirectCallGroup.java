@@ -15,6 +15,10 @@ final class DirectCallGroup extends CallGroup {
     private final CommunicatorCore core;
 
     private Gate.Pass pass;
+    /** The pinned buffers; null for none. */
+    private DeviceBuffer<?> first;
+
+    private DeviceBuffer<?> second;
     private int group;
     private int calls;
     private int result;
@@ -33,7 +37,30 @@ final class DirectCallGroup extends CallGroup {
         return this;
     }
 
-    /** Nothing to pin: NCCL reads its arguments before the call returns, and the caller holds the buffer until then. */
+    /** As {@link #begin()}, and pins the buffers until the close: the host engine uses their memory within the calls. */
+    DirectCallGroup begin(DeviceBuffer<?> one, DeviceBuffer<?> other) {
+        begin();
+        boolean done = false;
+        try {
+            one.pin();
+            first = one;
+            if (other != null) {
+                other.pin();
+                second = other;
+            }
+            done = true;
+        } finally {
+            if (!done) {
+                close();
+            }
+        }
+        return this;
+    }
+
+    /**
+     * Nothing to pin: NCCL reads its arguments before the call returns, and the caller holds the buffer until then. On host
+     * memory, both buffers are pinned from the beginning, so that no call of a group lacks the others.
+     */
     @Override
     void pin(DeviceBuffer<?> buffer) {}
 
@@ -90,7 +117,20 @@ final class DirectCallGroup extends CallGroup {
                 nccl.ncclGroupEnd();
             }
         } finally {
+            DeviceBuffer<?> one = first;
+            DeviceBuffer<?> other = second;
+            first = null;
+            second = null;
+            // Another thread may use this group now. Freeing a buffer may call NCCL, so it comes last.
             pass.leave();
+            unpin(one);
+            unpin(other);
+        }
+    }
+
+    private static void unpin(DeviceBuffer<?> buffer) {
+        if (buffer != null) {
+            buffer.unpin();
         }
     }
 }

@@ -122,9 +122,20 @@ final class OperationSubmitter {
         }
     }
 
-    /** Begins an operation that consists of several calls, to be launched together. */
-    CallGroup callGroup() {
-        return further() < 0 ? new BatchedCallGroup(core) : direct.begin();
+    /**
+     * Begins an operation that consists of several calls, to be launched together.
+     *
+     * @param first a buffer of the calls
+     * @param second their other buffer; null if there is none
+     */
+    CallGroup callGroup(DeviceBuffer<?> first, DeviceBuffer<?> second) {
+        if (further() >= 0) {
+            return direct.begin();
+        }
+        // In the default stream, the host engine waits for the other ranks within the call, which a virtual thread must
+        // not.
+        boolean isPlainOnHost = core.isOnHost() && !compared && SlowPath.sign() >= 0 && !VirtualThreads.isCurrent();
+        return isPlainOnHost ? direct.begin(first, second) : new BatchedCallGroup(core);
     }
 
     /* The paths. */
