@@ -1,4 +1,4 @@
-// lastfound.h: what a thread found last in a registry of the process.
+// lastfound.h: the entry of a registry that a thread found last.
 #pragma once
 
 #include <atomic>
@@ -8,16 +8,16 @@
 namespace host {
 
 /**
- * Most threads use one communicator and one stream all the time, and then need no lock to find them, which threads with other
- * communicators would wait for. To be thread_local.
+ * The last entry, for one thread. Most threads use one communicator and one stream all the time: they need no lock to find
+ * them, for which the threads of other ranks would wait.
  */
 template <class Key, class T>
 class LastFound {
  public:
-  /** Returns what has this key, from `find` if it is not the last one; NULL if nothing has it. */
+  /** Returns the entry with this key, from `find` if it is not the last one; NULL if there is none. */
   template <class Find>
   std::shared_ptr<T> get(Key key, const std::atomic<uint64_t>& removals, Find&& find) {
-    // Keys are never used again, so that what was found is right until something is removed.
+    // Keys are never used again, so that an entry is right until one is removed.
     uint64_t before = removals;
     if (key == key_ && before == removals_) {
       if (std::shared_ptr<T> last = last_.lock()) return last;

@@ -67,7 +67,7 @@ using Lock = std::unique_lock<std::mutex>;
 /** In a slot: the call has an item, and needs the lock to end. */
 DirectCall* const kShown = reinterpret_cast<DirectCall*>(1);
 
-/** What a thread has for its calls. */
+/** The state of a thread that calls the engine. */
 class Caller {
  public:
   Caller() {

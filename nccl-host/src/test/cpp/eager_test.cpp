@@ -221,7 +221,7 @@ TEST_F(EagerTest, ARootLeavesTheFramesOfLaterCalls) {
   EXPECT_EQ(12, out);
 }
 
-/** What leaves a call to a task, before anything of it is sent. */
+/** Calls that are left to a task before any frame is sent. */
 class NotEagerTest : public EagerTest {
  protected:
   void isLeft(const Operation& operation) {
