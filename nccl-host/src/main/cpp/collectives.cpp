@@ -9,7 +9,8 @@
 //    those of a Gather or of a Broadcast between two ranks, since both sides of a ring work at the same time. Reductions are
 //    folded where their result is needed: straight from the rings of the other ranks, or in windows if a connection has no
 //    shared memory.
-// 3. A large AllReduce folds chunk r at rank r only, which distributes its folded elements while it folds the next ones.
+// 3. A large AllReduce folds chunk r at rank r only, which distributes its folded elements while it folds the next ones. The
+//    root of a large Broadcast to several ranks sends each of them another chunk, which they distribute in the same way.
 
 #include <string.h>
 
@@ -26,6 +27,9 @@ namespace {
 // Limit for all elements that a rank sends in an AllReduce in which every rank folds everything.
 constexpr size_t kEager = 32 << 10;
 constexpr size_t kWindow = 256 << 10;
+// Minimum size of a Broadcast in chunks, and of a chunk.
+constexpr size_t kChunked = 256 << 10;
+constexpr size_t kLeastChunk = 4 << 10;
 // Maximum size of the elements that are folded before they are sent on.
 constexpr size_t kFold = 32 << 10;
 
@@ -59,7 +63,7 @@ class Collective final : public Task {
       } else {
         peer.post(frame, pair.out.data, pair.out.size);
       }
-      size_t expected = folding_ ? foldLeft_ * typeSize(operation_.type) : pair.in.size;
+      size_t expected = folding_ ? foldLeft_ * typeSize(operation_.type) : pair.in.size + pair.in2.size;
       if (inlines && expected <= peer.maxInlined()) pair.inlined = expected;
       pair.awaitsData = isOffered(peer, expected);
       if (isRooted(operation_.call) && expected == 0) {
@@ -123,6 +127,7 @@ class Collective final : public Task {
       pair.inWindow += bytes;
     } else {
       Space& space = pair.in.size > 0 ? pair.in : pair.in2;
+      if (sharesChunk_ && peer.rank == operation_.root) share(space.data, bytes);
       space.data += bytes;
       space.size -= bytes;
     }
@@ -170,7 +175,7 @@ class Collective final : public Task {
     Space out;            // sent after the frames
     Space in;             // unused by folds, which receive into windows
     size_t inWindow = 0;  // bytes in the current window
-    Space in2;            // folded chunk of a large AllReduce
+    Space in2;            // chunk of a large AllReduce, folded, or Broadcast
   };
 
   Pair& pairOf(const Peer& peer) { return pairs_[static_cast<size_t>(peer.rank)]; }
@@ -242,6 +247,10 @@ class Collective final : public Task {
       shareFolded_ = true;
       return;
     }
+    if (op.call == Call::Broadcast && bytes >= kChunked && bytes / pairs_.size() >= kLeastChunk && pairs_.size() > 2) {
+      planChunkedBroadcast();
+      return;
+    }
     Exchange exchange(op, comm_.rank);
     const char* own = exchange.elementsFor(comm_.rank);
     const char* staged = nullptr;
@@ -266,11 +275,44 @@ class Collective final : public Task {
   }
 
   /** Offset of a rank's chunk in bytes, on an element boundary. */
-  size_t chunkStart(size_t rank) const {
-    size_t ranks = pairs_.size();
-    size_t whole = operation_.count / ranks;
-    size_t rest = operation_.count % ranks;
-    return (whole * rank + std::min(rank, rest)) * typeSize(operation_.type);
+  size_t chunkStart(size_t rank) const { return chunkStart(rank, pairs_.size()); }
+
+  /** Offset of one of so many chunks. */
+  size_t chunkStart(size_t chunk, size_t chunks) const {
+    size_t whole = operation_.count / chunks;
+    size_t rest = operation_.count % chunks;
+    return (whole * chunk + std::min(chunk, rest)) * typeSize(operation_.type);
+  }
+
+  /** Each rank but the root has a chunk. */
+  void planChunkedBroadcast() {
+    const Operation& op = operation_;
+    size_t chunks = pairs_.size() - 1;
+    bool isRoot = op.root == comm_.rank;
+    size_t chunk = 0;
+    for (int rank = 0; rank < comm_.ranks; rank++) {
+      if (rank == op.root) continue;
+      size_t start = chunkStart(chunk, chunks);
+      size_t size = chunkStart(chunk + 1, chunks) - start;
+      chunk++;
+      if (isRoot) {
+        pairOf(rank).out = readable(op.send + start, size);
+      } else if (rank == comm_.rank) {
+        pairOf(op.root).in = {op.recv + start, size};
+      } else {
+        pairOf(rank).in2 = {op.recv + start, size};
+      }
+    }
+    sharesChunk_ = !isRoot;
+    if (isRoot) copy(op.recv, op.send, op.bytes());
+  }
+
+  /** Sends elements of this rank's chunk to the other ranks but the root of a Broadcast, which has them. */
+  void share(const char* elements, size_t bytes) {
+    for (Peer& peer : comm_.peers) {
+      bool has = peer.rank == comm_.rank || (sharesChunk_ && peer.rank == operation_.root);
+      if (!has) peer.queue(elements, bytes);
+    }
   }
 
   void foldInto(char* target, const char* own, size_t count) {
@@ -400,11 +442,7 @@ class Collective final : public Task {
     size_t bytes = count * typeSize(operation_.type);
     inputs_[static_cast<size_t>(comm_.rank)] = foldOwn_;
     fold(operation_.type, operation_.op, foldTarget_, inputs_.data(), comm_.ranks, count, scalars_.data());
-    if (shareFolded_) {
-      for (Peer& peer : comm_.peers) {
-        if (peer.rank != comm_.rank) peer.queue(foldTarget_, bytes);
-      }
-    }
+    if (shareFolded_) share(foldTarget_, bytes);
     foldTarget_ += bytes;
     foldOwn_ += bytes;
     foldLeft_ -= count;
@@ -477,6 +515,7 @@ class Collective final : public Task {
   ByRank<const void*> inputs_;
   std::vector<uint64_t> scalars_;    // by rank, for PreMulSum
   bool shareFolded_ = false;
+  bool sharesChunk_ = false;  // of a Broadcast
   char* foldTarget_ = nullptr;
   const char* foldOwn_ = nullptr;
   size_t foldLeft_ = 0;  // elements

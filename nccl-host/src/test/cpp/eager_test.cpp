@@ -195,6 +195,20 @@ TEST_F(EagerTest, WrongFramesFailTheCall) {
   }
 }
 
+TEST_F(EagerTest, CallsWithoutElementsAwaitTheOtherRanks) {
+  Operation none = operation(Call::AllReduce);
+  none.count = 0;
+  EXPECT_FALSE(ends(none));
+  send(none.frame());
+  runCollective(*rank.comm, std::move(none), std::move(begun));
+}
+
+TEST_F(EagerTest, AFrameOfAnEarlierCallHasNoElements) {
+  EXPECT_TRUE(ends(operation(Call::Broadcast)));
+  sendCall(operation(Call::Broadcast), {7});
+  EXPECT_EQ("3: rank 1 sent something unintelligible", collective(Call::AllReduce));
+}
+
 TEST_F(EagerTest, ARootFindsAWrongCallAmongItsBroadcasts) {
   send(operation(Call::Broadcast).frame());
   Operation other = operation(Call::Broadcast);

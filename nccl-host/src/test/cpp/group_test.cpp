@@ -117,6 +117,41 @@ TEST_F(GroupTest, MemoryIsFreedAfterACallThatUsesIt) {
   EXPECT_EQ(6, out);
 }
 
+TEST(RegistryTest, ACommunicatorThatHasEndedIsNotFound) {
+  Connected rank(2);
+  registerComm(rank.comm);
+  ncclComm_t handle = rank.comm->handle();
+  EXPECT_EQ(rank.comm, findComm(handle));
+  EXPECT_EQ(rank.comm, findComm(handle)) << "the last one of this thread";
+  unregisterComm(*rank.comm);
+  EXPECT_EQ(nullptr, findComm(handle));
+}
+
+TEST(RegistryTest, AStreamThatWasDestroyedIsNotFound) {
+  cudaStream_t handle;
+  ASSERT_EQ(ncclSuccess, nccl4jHostStreamCreate(&handle));
+  StreamRef stream = requireStream(handle, "Test");
+  EXPECT_EQ(stream, requireStream(handle, "Test"));
+  EXPECT_EQ(ncclSuccess, nccl4jHostStreamDestroy(handle));
+  EXPECT_EQ(ncclInvalidArgument, nccl4jHostStreamQuery(handle));
+}
+
+TEST(RegistryTest, AStreamReportsAFailureAfterTheCallOfAnotherCommunicator) {
+  Connected failed(2), other(2);
+  cudaStream_t handle;
+  ASSERT_EQ(ncclSuccess, nccl4jHostStreamCreate(&handle));
+  StreamRef stream = requireStream(handle, "Test");
+  failed.comm->lifecycle.setError(ncclRemoteError, "rank 1 went away");
+  enqueue(stream, failed.comm, RunBy::Stream, [&]() -> std::vector<CommRef> { return {failed.comm}; });
+  EXPECT_EQ(ncclRemoteError, nccl4jHostStreamSynchronize(handle));
+  { DirectCall call(other.comm, stream); }
+  EXPECT_EQ(ncclRemoteError, nccl4jHostStreamSynchronize(handle));
+  failed.comm->lifecycle.enter(State::Revoked);
+  { DirectCall call(other.comm, stream); }
+  EXPECT_EQ(ncclSuccess, nccl4jHostStreamSynchronize(handle));
+  EXPECT_EQ(ncclSuccess, nccl4jHostStreamDestroy(handle));
+}
+
 TEST_F(GroupTest, ACallFollowsAnItemOfItsCommunicatorThatHasNotBegun) {
   ncclComm_t second[kRanks] = {};
   ncclGroupStart();
