@@ -59,6 +59,8 @@ class PointToPoint final : public Task {
     }
   }
 
+  bool involves(const Peer& peer) const override { return isOpen(lanes_[static_cast<size_t>(peer.rank)]); }
+
   bool wantsFrame(Peer& peer) override {
     return laneOf(peer).incoming.size == 0 && arriving(peer) == nullptr && unfinished(peer);
   }

@@ -264,16 +264,32 @@ class Runner {
   void start() {
     for (ProfiledOperation& one : task().profiled) comm().profiler->kernelStarts(one);
     task().start();
+    involved_ = 0;
+    for (Peer& peer : comm().peers) {
+      if (peer.rank == comm().rank || (peer.out.empty() && !task().involves(peer))) continue;
+      if (involved_ < kFew) few_[involved_] = &peer;
+      involved_++;
+    }
+  }
+
+  /** Calls action with the peers of the task. */
+  template <class Action>
+  void eachInvolved(Action&& action) {
+    if (involved_ <= kFew) {
+      for (size_t i = 0; i < involved_; i++) action(*few_[i]);
+      return;
+    }
+    for (Peer& peer : comm().peers) {
+      if (peer.rank != comm().rank) action(peer);
+    }
   }
 
   bool transfer() {
     bool moved = task().advanceOwn();
-    for (Peer& peer : comm().peers) {
+    eachInvolved([&](Peer& peer) {
       if (!peer.out.empty()) moved |= sendTo(peer);
-    }
-    for (Peer& peer : comm().peers) {
-      if (peer.rank != comm().rank) moved |= receiveFrom(peer);
-    }
+    });
+    eachInvolved([&](Peer& peer) { moved |= receiveFrom(peer); });
     return moved;
   }
 
@@ -398,11 +414,10 @@ class Runner {
     return total > 0;
   }
 
-  bool allSent() const {
-    for (const Peer& peer : work_->comm->peers) {
-      if (!peer.out.empty()) return false;
-    }
-    return true;
+  bool allSent() {
+    bool all = true;
+    eachInvolved([&](const Peer& peer) { all &= peer.out.empty(); });
+    return all;
   }
 
   /** Releases the communicator while the rest of the group continues: an abort may be waiting. */
@@ -445,6 +460,9 @@ class Runner {
   Task* task_;
   size_t next_ = 0;  // in the tasks after the first one
   size_t firstPolled_ = 0;
+  static constexpr size_t kFew = 4;
+  size_t involved_ = 0;  // number of peers of the task
+  Peer* few_[kFew];      // these peers, if they are few
   bool begun_ = false;
   bool finished_ = false;
   std::unique_ptr<Failure> failure_;

@@ -130,6 +130,8 @@ class Task {
   virtual void start() = 0;
   /** Compares the peer's frame with that of a call that this rank completed without it. */
   void verifyLate(Peer& peer) const;
+  /** True if the started task may send to this peer or receive from it. */
+  virtual bool involves(const Peer&) const { return true; }
   /** True if the next frame of this peer is wanted now; its bytes then are not. */
   virtual bool wantsFrame(Peer& peer) = 0;
   /** Called with the wanted frame in peer.frame. */
