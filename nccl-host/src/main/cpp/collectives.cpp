@@ -28,7 +28,7 @@ namespace {
 constexpr size_t kEager = 32 << 10;
 constexpr size_t kWindow = 256 << 10;
 // Minimum size of a Broadcast in chunks, and of a chunk.
-constexpr size_t kChunked = 256 << 10;
+constexpr size_t kChunked = 64 << 10;
 constexpr size_t kLeastChunk = 4 << 10;
 // Maximum size of the elements that are folded before they are sent on.
 constexpr size_t kFold = 32 << 10;

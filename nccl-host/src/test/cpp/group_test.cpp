@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include <chrono>
+#include <numeric>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -40,6 +41,27 @@ TEST_F(GroupTest, SendsAndReceivesRunInTheOrderOfTheCalls) {
   for (int rank = 0; rank < kRanks; rank++) {
     EXPECT_EQ(10 * ((rank + kRanks - 1) % kRanks), got[rank][0]);
     EXPECT_EQ(10 * ((rank + kRanks - 1) % kRanks) + 1, got[rank][1]);
+  }
+}
+
+TEST_F(GroupTest, EveryRankGetsAllChunksOfALargeBroadcast) {
+  constexpr size_t kCount = 50001;
+  for (int root = 0; root < kRanks; root++) {
+    std::vector<int32_t> elements[kRanks];
+    ncclGroupStart();
+    for (int rank = 0; rank < kRanks; rank++) {
+      elements[rank].assign(kCount + 1, -1);
+      if (rank == root) std::iota(elements[rank].begin(), elements[rank].end(), root);
+      int32_t* data = elements[rank].data();
+      EXPECT_EQ(ncclSuccess, ncclBroadcast(data, data, kCount, ncclInt32, root, comms[rank], nullptr));
+    }
+    ASSERT_EQ(ncclSuccess, ncclGroupEnd());
+    std::vector<int32_t> expected = elements[root];
+    expected.back() = -1;
+    for (int rank = 0; rank < kRanks; rank++) {
+      if (rank == root) continue;
+      EXPECT_EQ(expected, elements[rank]);
+    }
   }
 }
 

@@ -177,6 +177,26 @@ TEST(PeerQueueTest, ElementsOfAFrameWaitWithIt) {
   }
 }
 
+TEST(PeerQueueTest, AMatchedSendWaitsForRoom) {
+  Pair pair(Path::Task);
+  pair.rank.peer(1).remoteRecvs.push_back(pair.post(Call::Recv));
+  for (uint32_t i = 0; i < kTestSlots; i++) {
+    ASSERT_TRUE(pair.rank.peer(1).data.sendFrame(pair.operation(Call::Broadcast).frame()));
+  }
+  std::string failure = "none";
+  std::thread other([&] { failure = pair.messages({Call::Send}); });
+  // It sleeps.
+  Mapped mapped(pair.rank.ends[1].memory);
+  while (mapped.words(0).flags[1] == 0) std::this_thread::yield();
+  Frame frame;
+  char elements[kMaxInlined];
+  for (uint32_t i = 0; i < kTestSlots; i++) ASSERT_TRUE(pair.theirs.receiveFrame(frame, elements));
+  other.join();
+  EXPECT_EQ("", failure);
+  ASSERT_TRUE(pair.theirs.receiveFrame(frame, elements));
+  EXPECT_EQ(Call::Send, frame.call);
+}
+
 TEST_P(PeerTest, ElementsInSlotsWaitForALaterRecv) {
   if (GetParam() == Path::Socket) GTEST_SKIP() << "there are no slots";
   std::vector<int32_t> first(100, 3), second(50, 8), got(100);
