@@ -210,7 +210,7 @@ class Comm {
       if (all || announced) readControl(peer, during().c_str());
     }
   }
-  /** True if something may be in the way of an operation: a failure, an interrupt, or an unread message. Needs `operation`. */
+  /** True if a failure, an interrupt, or an unread message may be in the way of an operation. Needs `operation`. */
   bool mayBeDisturbed();
   /** The first failure that a peer reported, or NULL. Not yet this communicator's error: data in transit comes first. */
   const Failure* peerFailure();

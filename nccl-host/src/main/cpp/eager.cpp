@@ -57,10 +57,7 @@ class EagerCollective {
     }
   }
 
-  /**
-   * True if the frames that this rank awaits have arrived, and are those of this call. Else sets the ranks of which one is in
-   * Peer::frame.
-   */
+  /** True if all awaited frames have arrived and are those of this call. Else sets the ranks of which one is in Peer::frame. */
   bool receive(uint32_t& arrived) {
     int looks = kLooks;
     for (Peer& peer : comm_.peers) {

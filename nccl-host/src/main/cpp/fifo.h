@@ -9,8 +9,8 @@
 namespace host {
 
 /**
- * Most queues of a peer are empty most of the time: this one then begins again at the start of its memory, while a std::deque
- * allocates and frees every few elements.
+ * Most queues of a peer are empty most of the time: this one then begins again at the start of its memory. A std::deque
+ * allocates and frees memory every few elements.
  */
 template <class T>
 class Fifo {

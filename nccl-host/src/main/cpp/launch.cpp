@@ -206,7 +206,8 @@ struct Unit {
     for (const Part& part : parts) {
       for (const Operation& collective : part.operations) {
         part.comm->ras.countLaunch(collective.call);
-        if (collective.extras().launchEvent != nullptr) recordLaunch(collective.extras().launchEvent, streams, commsOf(parts));
+        cudaEvent_t event = collective.extras().launchEvent;
+        if (event != nullptr) recordLaunch(event, streams, commsOf(parts));
       }
     }
   }
@@ -263,8 +264,8 @@ void runBriefly(DirectCall& call, const CommRef& comm, Work& work) {
     if (comm->failureStands()) call.reportFailure();
     return;
   }
-  // The other ranks come late. Once may be chance; if they do so again and again, trying is in vain. The thread itself takes
-  // longer: always to leave operations to it after one that came late would make the other ranks do the same.
+  // The other ranks come late. Once may be chance; if they do so again and again, trying is in vain. The thread takes longer
+  // for an operation and makes the other ranks late in turn, so the first late one leaves none to it.
   int left = comm->nextLeftToThread;
   comm->leftToThread = left;
   comm->nextLeftToThread = std::min(2 * left + 1, kMostLeftToThread);

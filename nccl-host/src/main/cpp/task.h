@@ -182,8 +182,8 @@ struct Begun {
 };
 
 /**
- * Runs a collective of few elements if the other ranks are in it, too. Returns false if a task must run it. The task continues
- * it if all frames of this rank are sent, and `begun` then has the lock.
+ * Runs a collective of few elements if the other ranks are in it, too. Returns false if a task must run it; if this rank's
+ * frames are sent, `begun` then has the lock, and the task continues the collective.
  */
 bool runEagerly(Comm& comm, const Operation& operation, Begun& begun);
 /** `isSent`: the frames of this rank are sent. */
