@@ -57,8 +57,8 @@ class Channel {
 
   /** Slots of a frame with its elements. */
   static uint32_t slotsOf(const Frame& frame) { return slotsFor(frame.inlined); }
-  /** True if a frame with so many bytes of elements can be sent now. Only for shared memory. */
-  bool takesFrame(size_t elements) { return hasSlots(slotsFor(elements)); }
+  /** True if a frame with this many bytes of elements can be sent now. Only for shared memory. */
+  bool hasRoomForFrame(size_t elements) { return hasSlots(slotsFor(elements)); }
   /** Sends a frame with its elements, with the next number; false if its slots are not free. Only for shared memory. */
   bool sendFrame(const Frame& frame, const char* elements = nullptr);
   /**

@@ -45,11 +45,11 @@ class Collective final : public Task {
 
   void start() override {
     plan();
-    // The words of others are not free.
+    // The words of other frames hold numbers.
     bool inlines = !operation_.hasExtras() || (operation_.call != Call::AlltoAllv && operation_.op != kPreMulSum &&
                                                operation_.extras().config == ConfigWords{});
     // Each rank begins with another one.
-    for (int rank = next(comm_.rank); rank != comm_.rank; rank = next(rank)) {
+    for (int rank = comm_.next(comm_.rank); rank != comm_.rank; rank = comm_.next(rank)) {
       Peer& peer = comm_.peers[static_cast<size_t>(rank)];
       Pair& pair = pairOf(peer);
       Frame frame = frameFor(peer);
@@ -180,7 +180,6 @@ class Collective final : public Task {
 
   Pair& pairOf(const Peer& peer) { return pairs_[static_cast<size_t>(peer.rank)]; }
   Pair& pairOf(int rank) { return pairs_[static_cast<size_t>(rank)]; }
-  int next(int rank) const { return rank + 1 == comm_.ranks ? 0 : rank + 1; }
 
   /** True if a Data frame precedes this many bytes to or from the peer; equal at both ranks. */
   bool isOffered(const Peer& peer, size_t bytes) const {
@@ -531,7 +530,7 @@ std::unique_ptr<Task> makeCollective(Comm& comm, Operation&& operation, bool isS
 }
 
 void runCollective(Comm& comm, Operation&& operation, Begun&& begun) {
-  Collective collective(comm, std::move(operation), begun.lock.owns_lock());
+  Collective collective(comm, std::move(operation), begun.isSent());
   runTask(comm, collective, std::move(begun));
 }
 

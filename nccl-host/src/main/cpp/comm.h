@@ -146,6 +146,8 @@ class Comm {
   std::unique_ptr<Profiler> profiler;  // NULL if there is no plugin
 
   ncclComm_t handle() const;
+  /** The rank after this one; the first one after the last. */
+  int next(int one) const { return one + 1 == ranks ? 0 : one + 1; }
 
   /** Held while an operation communicates, which another thread may continue; ncclCommAbort waits for it. */
   Baton operation;

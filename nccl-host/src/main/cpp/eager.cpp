@@ -1,10 +1,8 @@
 // eager.cpp: collectives whose elements come with the frames of the ranks.
 //
-// Most small collectives end here, in the time of their messages: no task is made, nothing is queued, and no thread sleeps.
+// Most small collectives end here: they make no task, queue nothing, and do not sleep.
 
 #include <string.h>
-
-#include <algorithm>
 
 #include "exchange.h"
 #include "processors.h"
@@ -36,19 +34,19 @@ class EagerCollective {
         mine_(operation.frame()),
         bytes_(operation.bytes()) {}
 
-  /** Makes room for all that the collective stores; false if its frames cannot be sent, and received, at once. */
+  /** False if a frame cannot be sent at once, or other messages of a peer come first. Reserves the memory for send. */
   bool prepare() {
     for (Peer& peer : comm_.peers) {
       if (peer.rank == comm_.rank) continue;
       bool usual = peer.data.shared() && peer.out.empty() && peer.remoteSends.empty() && peer.remoteRecvs.empty();
-      if (!usual || !peer.data.takesFrame(bytes_)) return false;
+      if (!usual || !peer.data.hasRoomForFrame(bytes_)) return false;
       if (!awaits(peer)) peer.unverified.makeRoom();
     }
     return true;
   }
 
   void send() {
-    for (int rank = next(comm_.rank); rank != comm_.rank; rank = next(rank)) {
+    for (int rank = comm_.next(comm_.rank); rank != comm_.rank; rank = comm_.next(rank)) {
       Peer& peer = comm_.peers[static_cast<size_t>(rank)];
       const char* elements = exchange_.elementsFor(rank);
       peer.postInlined(mine_, elements, elements != nullptr ? bytes_ : 0);
@@ -57,7 +55,7 @@ class EagerCollective {
     }
   }
 
-  /** True if all awaited frames have arrived and are those of this call. Else sets the ranks of which one is in Peer::frame. */
+  /** True if all awaited frames are there and of this call. Else sets the ranks of which one is in Peer::frame. */
   bool receive(uint32_t& arrived) {
     int looks = kLooks;
     for (Peer& peer : comm_.peers) {
@@ -96,8 +94,6 @@ class EagerCollective {
   }
 
  private:
-  int next(int rank) const { return rank + 1 == comm_.ranks ? 0 : rank + 1; }
-
   /** Bytes of elements in the frame of a peer. */
   size_t expected(const Peer& peer) const {
     return folds_ || exchange_.placeOf(peer.rank) != nullptr ? bytes_ : 0;

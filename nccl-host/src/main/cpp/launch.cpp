@@ -97,7 +97,7 @@ std::vector<Operation> take(Kind kind, Operation* operations, size_t count, Work
 void addCollective(Work& work, Operation& operation) {
   ProfiledOperation profiled = operation.extras().profiled;
   addFaults(work, operation);
-  work.add(makeCollective(*work.comm, std::move(operation), work.begun.lock.owns_lock()));
+  work.add(makeCollective(*work.comm, std::move(operation), work.begun.isSent()));
   if (profiled.operation != nullptr) work.last().profiled.push_back(profiled);
 }
 

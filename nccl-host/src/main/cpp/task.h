@@ -178,6 +178,8 @@ struct Begun {
   std::unique_lock<Baton> lock;  // of the communicator
   uint32_t arrived = 0;          // a bit for each rank of which a frame is in Peer::frame, still to be taken
 
+  /** True if the frames of this rank are sent. */
+  bool isSent() const { return lock.owns_lock(); }
   bool hasArrived(const Peer& peer) const { return arrived != 0 && (arrived >> peer.rank & 1) != 0; }
 };
 

@@ -320,11 +320,11 @@ TEST_F(NotEagerTest, MessagesWithoutAMatch) {
 
 TEST_F(NotEagerTest, NoRoomForAFrame) {
   for (uint32_t i = 0; i < kTestSlots; i++) {
-    EXPECT_TRUE(rank.peer(1).data.takesFrame(0));
-    EXPECT_EQ(i < kTestSlots - 1, rank.peer(1).data.takesFrame(sizeof Frame::words + 1));
+    EXPECT_TRUE(rank.peer(1).data.hasRoomForFrame(0));
+    EXPECT_EQ(i < kTestSlots - 1, rank.peer(1).data.hasRoomForFrame(sizeof Frame::words + 1));
     ASSERT_TRUE(rank.peer(1).data.sendFrame(operation(Call::Broadcast).frame()));
   }
-  EXPECT_FALSE(rank.peer(1).data.takesFrame(0));
+  EXPECT_FALSE(rank.peer(1).data.hasRoomForFrame(0));
   EXPECT_FALSE(ends(operation(Call::Broadcast)));
   EXPECT_FALSE(begun.lock.owns_lock());
 }
