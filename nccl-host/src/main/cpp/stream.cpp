@@ -42,6 +42,13 @@ struct Event {
   double recorded = 0;  // 0: never
 };
 
+/** The place for the direct call of a thread: NULL, the call, or kShown. */
+struct Slot {
+  std::atomic<DirectCall*> call{nullptr};
+  // Threads write to their slots in each call: two must not share a cache line. (alignas needs the libstdc++ of GCC 7.)
+  char unused[64 - sizeof call];
+};
+
 struct Scheduler {
   std::mutex mutex;
   std::map<uintptr_t, StreamRef> streams;
@@ -52,8 +59,8 @@ struct Scheduler {
   uintptr_t nextStream = 0x6e63637300000000u;
   uintptr_t nextEvent = 0x6e63636500000000u;
   std::vector<Item*> awaitedByCallers;
-  std::deque<std::atomic<DirectCall*>> slots;      // see Caller; those of threads that have ended are used again
-  std::vector<std::atomic<DirectCall*>*> freeSlots;
+  std::deque<Slot> slots;        // see Caller
+  std::vector<Slot*> freeSlots;  // of threads that have ended
 };
 
 // Never destroyed: threads of streams continue while the process ends.
@@ -72,8 +79,8 @@ class Caller {
  public:
   Caller() {
     Lock lock(scheduler().mutex);
-    std::vector<std::atomic<DirectCall*>*>& free = scheduler().freeSlots;
-    if (free.empty()) free.push_back(&scheduler().slots.emplace_back(nullptr));
+    std::vector<Slot*>& free = scheduler().freeSlots;
+    if (free.empty()) free.push_back(&scheduler().slots.emplace_back());
     slot_ = free.back();
     free.pop_back();
   }
@@ -83,14 +90,13 @@ class Caller {
   }
   Caller(const Caller&) = delete;
 
-  /** The place for the direct call of the thread: NULL, the call, or kShown. */
-  std::atomic<DirectCall*>& slot() { return *slot_; }
+  std::atomic<DirectCall*>& slot() { return slot_->call; }
   /** Only calls of this thread refer to it, so that the reference needs no count. */
   StreamRef defaultStream() { return StreamRef(StreamRef(), &defaultStream_); }
   LastFound<uintptr_t, Stream> lastStream;
 
  private:
-  std::atomic<DirectCall*>* slot_;
+  Slot* slot_;
   Stream defaultStream_{0};
 };
 
@@ -226,9 +232,9 @@ void startThreadOf(const StreamRef& stream) {
 
 /** Makes items of all direct calls. Needs the lock. */
 void showDirectCalls() {
-  for (std::atomic<DirectCall*>& slot : scheduler().slots) {
-    DirectCall* call = slot;
-    while (call != nullptr && call != kShown && !slot.compare_exchange_weak(call, kShown)) {
+  for (Slot& slot : scheduler().slots) {
+    DirectCall* call = slot.call;
+    while (call != nullptr && call != kShown && !slot.call.compare_exchange_weak(call, kShown)) {
     }
     if (call != nullptr && call != kShown) call->show();
   }
