@@ -353,11 +353,11 @@ void Channel::announceMessage() {
   if (rings_) out_->announcements++;
 }
 
-bool Channel::hasAnnouncement() const { return !rings_ || in_->announcements.load() != announcementsSeen_; }
-
 bool Channel::messageAnnounced() {
-  if (!hasAnnouncement()) return false;
-  if (rings_) announcementsSeen_ = in_->announcements.load();
+  if (!rings_) return true;
+  uint32_t announcements = in_->announcements.load();
+  if (announcements == announcementsSeen_) return false;
+  announcementsSeen_ = announcements;
   return true;
 }
 

@@ -100,8 +100,6 @@ class Channel {
 
   /** Makes messageAnnounced true at the peer. Call after a message on the control stream to that peer. */
   void announceMessage();
-  /** As messageAnnounced, but leaves the announcements. */
-  bool hasAnnouncement() const;
   /** True once for all announcements of the peer; always true without shared memory. */
   bool messageAnnounced();
   /** Ends this side's sending. The peer can still read the bytes that were sent. */

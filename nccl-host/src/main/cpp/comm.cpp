@@ -36,6 +36,14 @@ Registry& registry() {
 /** Seconds between attempts to open a lane. */
 constexpr double kLaneRetry = 0.005;
 
+/**
+ * Seconds between reads of the control streams of all peers. They cost a system call for each peer, and the ranks make them at
+ * different times, while the other ranks wait.
+ */
+constexpr double kFullReadPeriod = 0.01;
+/** Reads of announced messages for each look at the clock. */
+constexpr unsigned kReadsPerLookAtClock = 64;
+
 std::atomic<uint64_t> nextSerial{1};
 
 [[noreturn]] void failNotLive(ncclComm_t handle, const char* call) {
@@ -82,7 +90,7 @@ void Peer::post(const Frame& frame, const void* bytes, size_t size) {
 void Peer::postInlined(Frame own, const void* bytes, size_t size) {
   if (size == 0 || size > maxInlined()) return post(own, bytes, size);
   const char* first = static_cast<const char*>(bytes);
-  if (!own.take(bytes, size)) own.inlined = static_cast<uint16_t>(size);
+  own.add(bytes, size);
   if (!out.empty() || !data.shared() || !data.sendFrame(own, first)) queue(own, first);
 }
 
@@ -264,14 +272,12 @@ void Comm::readAllControl(const char* during) {
   for (Peer& peer : peers) readControl(peer, during);
 }
 
-bool Comm::mayBeDisturbed() {
-  if (!lifecycle.is(State::Ready) || interrupts > 0 || peerFailure() != nullptr) return true;
-  // The caller then reads the messages.
-  if ((controlReads_ + 1) % kFullReadPeriod == 0) return true;
-  controlReads_++;
-  return std::any_of(peers.begin(), peers.end(), [](const Peer& peer) {
-    return peer.control.valid() && peer.data.hasAnnouncement();
-  });
+bool Comm::isFullReadDue() {
+  if (++controlReads_ % kReadsPerLookAtClock != 0) return false;
+  double time = now();
+  if (time < nextFullRead_) return false;
+  nextFullRead_ = time + kFullReadPeriod;
+  return true;
 }
 
 const Failure* Comm::peerFailure() {

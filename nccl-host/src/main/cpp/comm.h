@@ -205,15 +205,20 @@ class Comm {
   template <class During>
   void readNewControl(During&& during) {
     // A rank that died announced nothing.
-    bool all = ++controlReads_ % kFullReadPeriod == 0;
+    bool all = isFullReadDue();
     for (Peer& peer : peers) {
       if (!peer.control.valid()) continue;
       bool announced = peer.data.messageAnnounced();
       if (all || announced) readControl(peer, during().c_str());
     }
   }
-  /** True if a failure, an interrupt, or an unread message may be in the way of an operation. Needs `operation`. */
-  bool mayBeDisturbed();
+  /** True if an operation fails that begins now; its task reports the reason. Needs `operation`. */
+  template <class During>
+  bool isDisturbed(During&& during) {
+    if (!lifecycle.is(State::Ready) || interrupts > 0) return true;
+    readNewControl(during);
+    return peerFailure() != nullptr;
+  }
   /** The first failure that a peer reported, or NULL. Not yet this communicator's error: data in transit comes first. */
   const Failure* peerFailure();
   void recordPeerFailure(ncclResult_t code, const std::string& text);
@@ -256,8 +261,9 @@ class Comm {
  private:
   std::unique_ptr<Failure> peerFailure_;
   bool reported_ = false;  // the other ranks know that this rank takes no further part
-  static constexpr unsigned kFullReadPeriod = 64;
+  bool isFullReadDue();
   unsigned controlReads_ = 0;
+  double nextFullRead_ = 0;
 };
 
 /** Makes the communicator available under its handle. */

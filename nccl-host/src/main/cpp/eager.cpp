@@ -1,8 +1,10 @@
-// eager.cpp: collectives whose elements come with the frames of the ranks.
+// eager.cpp: operations whose elements come with the frames of the ranks.
 //
-// Most small collectives end here: they make no task, queue nothing, and do not sleep.
+// Most small operations end here: they make no task, queue nothing, and do not sleep.
 
 #include <string.h>
+
+#include <algorithm>
 
 #include "exchange.h"
 #include "processors.h"
@@ -12,34 +14,71 @@
 namespace host {
 namespace {
 
-/** Maximum number of ranks. With more, their messages take longer than the rest of a call. */
+/** Maximum number of ranks. With more, the messages of a collective take longer than the rest of the call. */
 constexpr int kMostRanks = 32;
+
+/** Maximum number of Send and Recv calls of a group. */
+constexpr size_t kMostMessages = 8;
 
 /** Looks at the frames of other ranks before a task waits for them; about 10 us. */
 constexpr int kLooks = 128;
 
-bool isEager(const Comm& comm, const Operation& operation) {
+bool isEager(const Operation& operation) {
   Call call = operation.call;
-  bool listed = isReduction(call) || isRooted(call) || call == Call::AllGather || call == Call::AlltoAll;
-  return listed && !operation.hasExtras() && operation.bytes() <= kMaxInlined && comm.ranks <= kMostRanks && !comm.crowded;
+  bool listed = isReduction(call) || isRooted(call) || isPointToPoint(call) || call == Call::AllGather ||
+                call == Call::AlltoAll;
+  return listed && !operation.hasExtras() && operation.bytes() <= kMaxInlined;
+}
+
+/** True if a frame to the peer can be sent now, and its next frame is that of this operation or of earlier collectives. */
+bool isIdle(Peer& peer, size_t elements) {
+  bool idle = peer.data.shared() && peer.out.empty() && peer.remoteSends.empty() && peer.remoteRecvs.empty();
+  return idle && peer.data.hasRoomForFrame(elements);
+}
+
+enum class Arrival { None, Right, Wrong };
+
+/** Takes the frames of earlier calls: Right if all have arrived, Wrong if the last one taken is. */
+Arrival takeLate(Peer& peer) {
+  while (!peer.unverified.empty()) {
+    if (peer.receiveFrame() <= 0) return Arrival::None;
+    if (!isSameCall(peer.frame, peer.unverified.front()) || peer.frame.inlined > 0) return Arrival::Wrong;
+    peer.unverified.pop_front();
+  }
+  return Arrival::Right;
+}
+
+/** Takes the frames of earlier calls, and one more: Right if isRight says so. */
+template <class IsRight>
+Arrival takeFrame(Peer& peer, int& looks, IsRight&& isRight) {
+  for (;;) {
+    Arrival late = takeLate(peer);
+    if (late == Arrival::Wrong) return late;
+    if (late == Arrival::Right && peer.receiveFrame() > 0) return isRight(peer.frame) ? Arrival::Right : Arrival::Wrong;
+    if (looks-- <= 0) return Arrival::None;
+    relax();
+  }
 }
 
 class EagerCollective {
  public:
-  EagerCollective(Comm& comm, const Operation& operation)
+  EagerCollective(Comm& comm, const Operation* operation, size_t)
       : comm_(comm),
-        operation_(operation),
-        exchange_(operation, comm.rank),
-        folds_(exchange_.folds()),
-        mine_(operation.frame()),
-        bytes_(operation.bytes()) {}
+        operation_(*operation),
+        exchange_(*operation, comm.rank),
+        mine_(operation->frame()),
+        bytes_(operation->bytes()) {
+    bool rooted = isRooted(operation->call);
+    for (int rank = 0; rank < comm.ranks; rank++) {
+      if (rank != comm.rank && (!rooted || expected(rank) > 0)) awaited_ |= 1u << rank;
+    }
+  }
 
   /** False if a frame cannot be sent at once, or other messages of a peer come first. Reserves the memory for send. */
   bool prepare() {
     for (Peer& peer : comm_.peers) {
       if (peer.rank == comm_.rank) continue;
-      bool usual = peer.data.shared() && peer.out.empty() && peer.remoteSends.empty() && peer.remoteRecvs.empty();
-      if (!usual || !peer.data.hasRoomForFrame(bytes_)) return false;
+      if (!isIdle(peer, bytes_)) return false;
       if (!awaits(peer)) peer.unverified.makeRoom();
     }
     return true;
@@ -49,7 +88,9 @@ class EagerCollective {
     for (int rank = comm_.next(comm_.rank); rank != comm_.rank; rank = comm_.next(rank)) {
       Peer& peer = comm_.peers[static_cast<size_t>(rank)];
       const char* elements = exchange_.elementsFor(rank);
-      peer.postInlined(mine_, elements, elements != nullptr ? bytes_ : 0);
+      Frame frame = mine_;
+      if (elements != nullptr) frame.add(elements, bytes_);
+      peer.data.sendFrame(frame, elements);
       // Compared when it arrives.
       if (!awaits(peer)) peer.unverified.push_back(mine_);
     }
@@ -62,7 +103,9 @@ class EagerCollective {
       if (peer.rank == comm_.rank) continue;
       Arrival arrival = Arrival::Right;
       if (awaits(peer)) {
-        arrival = takeFrame(peer, looks);
+        arrival = takeFrame(peer, looks, [&](const Frame& frame) {
+          return isSameCall(frame, mine_) && frame.inlined == expected(peer.rank);
+        });
         if (arrival != Arrival::None) arrived |= 1u << peer.rank;
       } else if (peer.unverified.size() >= kLateFrames && takeLate(peer) == Arrival::Wrong) {
         arrival = Arrival::Wrong;
@@ -75,7 +118,7 @@ class EagerCollective {
 
   void finish() {
     const char* own = exchange_.elementsFor(comm_.rank);
-    if (folds_) {
+    if (exchange_.folds()) {
       const void* inputs[kMostRanks];
       for (const Peer& peer : comm_.peers) inputs[peer.rank] = peer.rank == comm_.rank ? own : peer.inlined();
       fold(operation_.type, operation_.op, operation_.recv, inputs, comm_.ranks, operation_.count, nullptr);
@@ -94,62 +137,127 @@ class EagerCollective {
   }
 
  private:
-  /** Bytes of elements in the frame of a peer. */
-  size_t expected(const Peer& peer) const {
-    return folds_ || exchange_.placeOf(peer.rank) != nullptr ? bytes_ : 0;
-  }
-  bool awaits(const Peer& peer) const { return !isRooted(operation_.call) || expected(peer) > 0; }
-
-  enum class Arrival { None, Right, Wrong };
-
-  /** Takes the frames of earlier calls: Right if all have arrived, Wrong if the last one taken is. */
-  Arrival takeLate(Peer& peer) {
-    while (!peer.unverified.empty()) {
-      if (peer.receiveFrame() <= 0) return Arrival::None;
-      if (!isSameCall(peer.frame, peer.unverified.front()) || peer.frame.inlined > 0) return Arrival::Wrong;
-      peer.unverified.pop_front();
-    }
-    return Arrival::Right;
-  }
-
-  /** Takes the frames of earlier calls and that of this call. */
-  Arrival takeFrame(Peer& peer, int& looks) {
-    for (;;) {
-      Arrival late = takeLate(peer);
-      if (late == Arrival::Wrong) return late;
-      if (late == Arrival::Right && peer.receiveFrame() > 0) {
-        bool right = isSameCall(peer.frame, mine_) && peer.frame.inlined == expected(peer);
-        return right ? Arrival::Right : Arrival::Wrong;
-      }
-      if (looks-- <= 0) return Arrival::None;
-      relax();
-    }
-  }
+  /** Bytes of elements in the frame of a rank. */
+  size_t expected(int rank) const { return exchange_.folds() || exchange_.placeOf(rank) != nullptr ? bytes_ : 0; }
+  bool awaits(const Peer& peer) const { return (awaited_ >> peer.rank & 1) != 0; }
 
   Comm& comm_;
   const Operation& operation_;
   const Exchange exchange_;
-  const bool folds_;
   const Frame mine_;
   const size_t bytes_;
+  uint32_t awaited_ = 0;  // a bit for each rank without whose frame this call cannot end
 };
 
-}  // namespace
+/** Send and Recv calls of a group, at most one of each for a rank. This rank has no connection to itself. */
+class EagerMessages {
+ public:
+  EagerMessages(Comm& comm, const Operation* operations, size_t count)
+      : comm_(comm), operations_(operations), count_(count) {}
 
-bool runEagerly(Comm& comm, const Operation& operation, Begun& begun) {
-  if (!isEager(comm, operation)) return false;
+  /** As for collectives; also false for other calls. */
+  bool prepare() {
+    for (const Operation* operation = operations_; operation != operations_ + count_; operation++) {
+      Lane& lane = laneOf(comm_.peers[static_cast<size_t>(operation->root)]);
+      const Operation*& place = operation->call == Call::Send ? lane.send : lane.recv;
+      if (place != nullptr) return false;
+      place = operation;
+    }
+    for (Lane* lane = lanes_; lane != end_; lane++) {
+      if (!isIdle(*lane->peer, lane->sentBytes())) return false;
+      // Two frames would be needed.
+      if (lane->both() && (lane->send->count != lane->recv->count || lane->send->type != lane->recv->type)) return false;
+    }
+    return true;
+  }
+
+  void send() {
+    for (Lane* lane = lanes_; lane != end_; lane++) {
+      const Operation& first = lane->send != nullptr ? *lane->send : *lane->recv;
+      Frame frame = first.frame();
+      frame.kind = FrameKind::Post;
+      if (lane->both()) frame.op = kAlsoReceives;
+      frame.add(first.send, lane->sentBytes());
+      lane->peer->data.sendFrame(frame, first.send);
+    }
+  }
+
+  /** As for collectives. */
+  bool receive(uint32_t& arrived) {
+    int looks = kLooks;
+    for (Lane* lane = lanes_; lane != end_; lane++) {
+      Arrival arrival = takeFrame(*lane->peer, looks, [&](const Frame& frame) { return lane->isMatch(frame, comm_.rank); });
+      if (arrival != Arrival::None) arrived |= 1u << lane->peer->rank;
+      if (arrival != Arrival::Right) return false;
+    }
+    return true;
+  }
+
+  void finish() {
+    for (const Lane* lane = lanes_; lane != end_; lane++) {
+      if (lane->receivedBytes() > 0) memcpy(lane->recv->recv, lane->peer->inlined(), lane->receivedBytes());
+    }
+  }
+
+ private:
+  /** The calls that concern a peer, or NULL. */
+  struct Lane {
+    Peer* peer;
+    const Operation* send;
+    const Operation* recv;
+
+    bool both() const { return send != nullptr && recv != nullptr; }
+    size_t sentBytes() const { return send != nullptr ? send->bytes() : 0; }
+    size_t receivedBytes() const { return recv != nullptr ? recv->bytes() : 0; }
+
+    /** True if the peer's frame announces the calls that match these, and no other. */
+    bool isMatch(const Frame& frame, int rank) const {
+      const Operation& own = recv != nullptr ? *recv : *send;
+      return frame.kind == FrameKind::Post && frame.root == rank && frame.count == own.count && frame.type == own.type &&
+             frame.call == (recv != nullptr ? Call::Send : Call::Recv) && frame.op == (both() ? kAlsoReceives : 0) &&
+             frame.inlined == receivedBytes();
+    }
+  };
+
+  Lane& laneOf(Peer& peer) {
+    for (Lane* lane = lanes_; lane != end_; lane++) {
+      if (lane->peer == &peer) return *lane;
+    }
+    *end_ = {&peer, nullptr, nullptr};
+    return *end_++;
+  }
+
+  Comm& comm_;
+  const Operation* const operations_;
+  const size_t count_;
+  Lane lanes_[kMostMessages];
+  Lane* end_ = lanes_;
+};
+
+/** See runEagerly. */
+template <class Eager>
+bool run(Comm& comm, const Operation* operations, size_t count, Begun& begun) {
   std::unique_lock<Baton> lock(comm.operation, std::try_to_lock);
-  if (!lock.owns_lock() || comm.mayBeDisturbed()) return false;
-  EagerCollective collective(comm, operation);
-  if (!collective.prepare()) return false;
-  collective.send();
+  if (!lock.owns_lock()) return false;
+  Eager eager(comm, operations, count);
+  if (!eager.prepare() || comm.isDisturbed([&] { return "during " + nameOf(operations, count); })) return false;
+  eager.send();
   uint32_t arrived = 0;
-  if (!collective.receive(arrived)) {
+  if (!eager.receive(arrived)) {
     begun = {std::move(lock), arrived};
     return false;
   }
-  collective.finish();
+  eager.finish();
   return true;
+}
+
+}  // namespace
+
+bool runEagerly(Comm& comm, const Operation* operations, size_t count, Begun& begun) {
+  if (comm.ranks > kMostRanks || comm.crowded || count > kMostMessages) return false;
+  if (!std::all_of(operations, operations + count, isEager)) return false;
+  if (isPointToPoint(operations->call)) return run<EagerMessages>(comm, operations, count, begun);
+  return count == 1 && run<EagerCollective>(comm, operations, count, begun);
 }
 
 }  // namespace host

@@ -8,50 +8,74 @@ namespace host {
 /** The elements of a collective at one rank, in blocks of Operation::bytes(). Not for AlltoAllv. */
 class Exchange {
  public:
-  Exchange(const Operation& operation, int rank)
-      : operation_(operation), isRoot_(operation.root == rank), bytes_(operation.bytes()) {}
-
-  /** This rank's elements for a rank, also for itself; NULL if there are none. */
-  const char* elementsFor(int other) const {
-    switch (operation_.call) {
+  Exchange(const Operation& operation, int rank) {
+    const size_t bytes = operation.bytes();
+    const bool isRoot = operation.root == rank;
+    switch (operation.call) {
       case Call::AllReduce:
-      case Call::AllGather:
-      case Call::CommSplitId: return operation_.send;
+        sent_ = {operation.send};
+        folds_ = true;
+        break;
       case Call::ReduceScatter:
-      case Call::AlltoAll: return operation_.send + block(other);
+        sent_ = {operation.send, bytes};
+        folds_ = true;
+        break;
       case Call::Reduce:
-      case Call::Gather: return other == operation_.root ? operation_.send : nullptr;
-      case Call::Broadcast: return isRoot_ ? operation_.send : nullptr;
-      case Call::Scatter: return isRoot_ ? operation_.send + block(other) : nullptr;
-      default: return nullptr;
-    }
-  }
-
-  /** True if this rank folds the elements that it gets. */
-  bool folds() const {
-    Call call = operation_.call;
-    return call == Call::AllReduce || call == Call::ReduceScatter || (call == Call::Reduce && isRoot_);
-  }
-
-  /** The destination of a rank's elements, also of this rank's own; NULL if there are none or this rank folds them. */
-  char* placeOf(int other) const {
-    switch (operation_.call) {
+        sent_ = {operation.send, 0, operation.root};
+        folds_ = isRoot;
+        break;
       case Call::AllGather:
       case Call::CommSplitId:
-      case Call::AlltoAll: return operation_.recv + block(other);
-      case Call::Gather: return isRoot_ ? operation_.recv + block(other) : nullptr;
+        sent_ = {operation.send};
+        received_ = {operation.recv, bytes};
+        break;
+      case Call::AlltoAll:
+        sent_ = {operation.send, bytes};
+        received_ = {operation.recv, bytes};
+        break;
+      case Call::Gather:
+        sent_ = {operation.send, 0, operation.root};
+        if (isRoot) received_ = {operation.recv, bytes};
+        break;
       case Call::Broadcast:
-      case Call::Scatter: return other == operation_.root ? operation_.recv : nullptr;
-      default: return nullptr;
+        if (isRoot) sent_ = {operation.send};
+        received_ = {operation.recv, 0, operation.root};
+        break;
+      case Call::Scatter:
+        if (isRoot) sent_ = {operation.send, bytes};
+        received_ = {operation.recv, 0, operation.root};
+        break;
+      default: break;
     }
   }
 
- private:
-  size_t block(int rank) const { return static_cast<size_t>(rank) * bytes_; }
+  /** This rank's elements for a rank, also for itself; NULL if there are none. */
+  const char* elementsFor(int rank) const { return sent_.of(rank); }
 
-  const Operation& operation_;
-  const bool isRoot_;
-  const size_t bytes_;
+  /** True if this rank folds the elements that it gets. */
+  bool folds() const { return folds_; }
+
+  /** The destination of a rank's elements, also of this rank's own; NULL if there are none or this rank folds them. */
+  char* placeOf(int rank) const { return received_.of(rank); }
+
+ private:
+  static constexpr int kAll = -1;
+
+  template <class Byte>
+  struct Blocks {
+    Byte* first = nullptr;  // of rank 0; NULL: no rank has one
+    size_t stride = 0;      // to the next rank's; 0: all ranks have the same
+    int only = kAll;        // the rank that has one
+
+    Byte* of(int rank) const {
+      bool has = first != nullptr && (only == kAll || only == rank);
+      return has ? first + stride * static_cast<size_t>(rank) : nullptr;
+    }
+  };
+
+  Blocks<const char> sent_;
+  Blocks<char> received_;
+  bool folds_ = false;
 };
 
 }  // namespace host

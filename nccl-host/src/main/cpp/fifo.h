@@ -15,7 +15,7 @@ namespace host {
 template <class T>
 class Fifo {
  public:
-  bool empty() const { return first_ == elements_.size(); }
+  bool empty() const { return elements_.empty(); }
   size_t size() const { return elements_.size() - first_; }
   T& front() { return elements_[first_]; }
   T& back() { return elements_.back(); }
@@ -51,7 +51,7 @@ class Fifo {
 
  private:
   std::vector<T> elements_;
-  size_t first_ = 0;
+  size_t first_ = 0;  // in elements_, which has one element at least or none at all
 };
 
 }  // namespace host

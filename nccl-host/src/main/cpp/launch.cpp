@@ -130,7 +130,7 @@ Work workOf(Comm& comm, uint64_t epoch, Operation* operations, size_t count, Beg
     for (const Operation& message : messages) {
       if (message.extras().profiled.operation != nullptr) profiled.push_back(message.extras().profiled);
     }
-    work.add(makePointToPoint(comm, std::move(messages)));
+    work.add(makePointToPoint(comm, std::move(messages), work.begun.isSent()));
     work.last().profiled = std::move(profiled);
   }
   return work;
@@ -309,7 +309,7 @@ bool runDirectly(const CommRef& comm, const StreamRef& stream, Operation* operat
     comm->ras.countLaunch(operation->call);
   }
   Begun begun;
-  if (single && runEagerly(*comm, *operations, begun)) {
+  if (plain && runEagerly(*comm, operations, count, begun)) {
     comm->nextLeftToThread = 0;
     return true;
   }
@@ -324,7 +324,7 @@ bool runDirectly(const CommRef& comm, const StreamRef& stream, Operation* operat
   } else if (plain && std::all_of(operations, operations + count, [](const Operation& operation) {
                return isPointToPoint(operation.call);
              })) {
-    runPointToPoint(*comm, operations, count);
+    runPointToPoint(*comm, operations, count, std::move(begun));
   } else {
     Work work = workOf(*comm, comm->epoch, operations, count);
     runWork(work);

@@ -20,13 +20,14 @@ constexpr size_t kEager = 4 << 10;
 
 class PointToPoint final : public Task {
  public:
-  PointToPoint(Comm& comm, Operation* operations, size_t count)
-      : Task(comm), operations_(operations), count_(count), lanes_(comm.peers.size()) {}
-  PointToPoint(Comm& comm, std::vector<Operation>&& operations)
+  PointToPoint(Comm& comm, Operation* operations, size_t count, bool isSent)
+      : Task(comm), operations_(operations), count_(count), isSent_(isSent), lanes_(comm.peers.size()) {}
+  PointToPoint(Comm& comm, std::vector<Operation>&& operations, bool isSent)
       : Task(comm),
         owned_(std::move(operations)),
         operations_(owned_.data()),
         count_(owned_.size()),
+        isSent_(isSent),
         lanes_(comm.peers.size()) {}
 
   void start() override {
@@ -37,6 +38,7 @@ class PointToPoint final : public Task {
       Operation*& first = operation.call == Call::Send ? lane.send : lane.recv;
       operation.next = std::exchange(first, &operation);
     }
+    if (isSent_) return;
     copyOwn();
     for (Peer& peer : comm_.peers) {
       Lane& lane = laneOf(peer);
@@ -123,11 +125,7 @@ class PointToPoint final : public Task {
 
   bool complete() const override { return std::none_of(lanes_.begin(), lanes_.end(), isOpen); }
 
-  std::string name() const override {
-    bool sends = false, recvs = false;
-    for (size_t i = 0; i < count_; i++) (operations_[i].call == Call::Send ? sends : recvs) = true;
-    return sends && recvs ? "Send/Recv" : sends ? "Send" : "Recv";
-  }
+  std::string name() const override { return nameOf(operations_, count_); }
 
   std::string description() const override {
     for (const Lane& lane : lanes_) {
@@ -243,18 +241,19 @@ class PointToPoint final : public Task {
   std::vector<Operation> owned_;
   Operation* const operations_;
   const size_t count_;
+  const bool isSent_;  // this rank's frames, by runEagerly
   ByRank<Lane> lanes_;
 };
 
 }  // namespace
 
-std::unique_ptr<Task> makePointToPoint(Comm& comm, std::vector<Operation> operations) {
-  return std::make_unique<PointToPoint>(comm, std::move(operations));
+std::unique_ptr<Task> makePointToPoint(Comm& comm, std::vector<Operation> operations, bool isSent) {
+  return std::make_unique<PointToPoint>(comm, std::move(operations), isSent);
 }
 
-void runPointToPoint(Comm& comm, Operation* operations, size_t count) {
-  PointToPoint messages(comm, operations, count);
-  runTask(comm, messages);
+void runPointToPoint(Comm& comm, Operation* operations, size_t count, Begun&& begun) {
+  PointToPoint messages(comm, operations, count, begun.isSent());
+  runTask(comm, messages, std::move(begun));
 }
 
 }  // namespace host

@@ -36,12 +36,15 @@ Frame Operation::frame() const {
   return frame;
 }
 
-bool Frame::take(const void* elements, size_t bytes) {
-  bool takes = bytes > 0 && bytes <= sizeof words;
-  if (!takes) return false;
-  memcpy(words, elements, bytes);
+std::string nameOf(const Operation* operations, size_t count) {
+  Call call = operations->call;
+  bool same = std::all_of(operations, operations + count, [&](const Operation& other) { return other.call == call; });
+  return same ? callName(call) : "Send/Recv";
+}
+
+void Frame::add(const void* elements, size_t bytes) {
   inlined = static_cast<uint16_t>(bytes);
-  return true;
+  if (bytes > 0 && bytes <= sizeof words) memcpy(words, elements, bytes);
 }
 
 ncclResult_t failureOfPeer(int32_t code) {

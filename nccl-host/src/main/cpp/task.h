@@ -81,6 +81,9 @@ class Operation {
   std::shared_ptr<Extras> extras_;  // also of copies, until one of them changes them
 };
 
+/** The name of a collective, or of the Send and Recv calls of a group. */
+std::string nameOf(const Operation* operations, size_t count);
+
 /** An element for each rank; those of few ranks need no allocation. */
 template <class T>
 class ByRank {
@@ -173,7 +176,7 @@ class Task {
   Comm& comm_;
 };
 
-/** A collective that runEagerly has begun; or nothing, without the lock. */
+/** Operations that runEagerly has begun; or none, without the lock. */
 struct Begun {
   std::unique_lock<Baton> lock;  // of the communicator
   uint32_t arrived = 0;          // a bit for each rank of which a frame is in Peer::frame, still to be taken
@@ -184,19 +187,19 @@ struct Begun {
 };
 
 /**
- * Runs a collective of few elements if the other ranks are in it, too. Returns false if a task must run it; if this rank's
- * frames are sent, `begun` then has the lock, and the task continues the collective.
+ * Runs a collective, or the Send and Recv calls of a group, of few elements if the other ranks are in them, too. Returns false
+ * if a task must run them; if this rank's frames are sent, `begun` then has the lock, and the task continues.
  */
-bool runEagerly(Comm& comm, const Operation& operation, Begun& begun);
+bool runEagerly(Comm& comm, const Operation* operations, size_t count, Begun& begun);
 /** `isSent`: the frames of this rank are sent. */
 std::unique_ptr<Task> makeCollective(Comm& comm, Operation&& operation, bool isSent = false);
 /** Runs a collective to its end, without the memory that makeCollective needs. */
 void runCollective(Comm& comm, Operation&& operation, Begun&& begun);
 
-/** All Send and Recv calls of one group on one communicator, in the order of the calls. */
-std::unique_ptr<Task> makePointToPoint(Comm& comm, std::vector<Operation> operations);
+/** All Send and Recv calls of one group on one communicator, in the order of the calls. `isSent` as for collectives. */
+std::unique_ptr<Task> makePointToPoint(Comm& comm, std::vector<Operation> operations, bool isSent = false);
 /** Runs such calls to their end, without the memory that makePointToPoint needs. */
-void runPointToPoint(Comm& comm, Operation* operations, size_t count);
+void runPointToPoint(Comm& comm, Operation* operations, size_t count, Begun&& begun);
 
 std::unique_ptr<Task> makeRegistration(Comm& comm, Operation operation);
 
@@ -211,7 +214,7 @@ struct Work {
   std::unique_ptr<Task> task;                // the first one
   std::vector<std::unique_ptr<Task>> tasks;  // after it
   std::vector<Fault> faults;  // to apply before the first task begins
-  Begun begun;                // the first task, a collective
+  Begun begun;                // the first task
   const Comm* child = nullptr;  // created by this work: an abort of the child ends the work
 
   Task* first() const { return borrowed != nullptr ? borrowed : task.get(); }

@@ -25,6 +25,9 @@ enum class FrameKind : uint8_t {
   Data,        // the elements of the next matched Send that is not eager, or many of a collective, follow or are offered
 };
 
+/** Maximum number of bytes of elements in the slots after a frame, in shared memory. */
+constexpr size_t kMaxInlined = 540;
+
 /** The fields of a collective's configuration that are set; 0 if none. See collconfig.cpp. */
 using ConfigWords = std::array<uint64_t, 3>;
 
@@ -45,8 +48,8 @@ struct Frame {
   // Elements, or numbers by FrameWord; calls that exchange two numbers: the numbers; configurable calls: their ConfigWords.
   uint64_t words[5] = {};
 
-  /** Puts elements into the words if they are few; true if it did. */
-  bool take(const void* elements, size_t bytes);
+  /** Adds at most kMaxInlined bytes of elements: copies them into the words if they are few, else they follow the frame. */
+  void add(const void* elements, size_t bytes);
 };
 static_assert(sizeof(Frame) == 64, "no padding in frames");
 
@@ -55,14 +58,13 @@ inline bool isSameCall(const Frame& one, const Frame& other) {
   bool same = one.kind == FrameKind::Collective && other.kind == FrameKind::Collective && one.call == other.call &&
               one.type == other.type && one.op == other.op && one.root == other.root && one.count == other.count;
   if (!same || one.inlined > 0 || other.inlined > 0) return same;
-  return std::equal(one.words, one.words + std::tuple_size_v<ConfigWords>, other.words);
+  uint64_t difference = 0;
+  for (size_t i = 0; i < std::tuple_size_v<ConfigWords>; i++) difference |= one.words[i] ^ other.words[i];
+  return difference == 0;
 }
 
 /** Number of frames of earlier calls that may wait: to take one as it arrives would stop the peer at its next one. */
 constexpr size_t kLateFrames = 16;
-
-/** Maximum number of bytes of elements in the slots after a frame, in shared memory. */
-constexpr size_t kMaxInlined = 540;
 
 /** Minimum number of bytes of elements that are offered, in shared memory. */
 constexpr size_t kMany = 64 << 10;

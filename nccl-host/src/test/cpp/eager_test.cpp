@@ -1,4 +1,4 @@
-// eager_test.cpp: collectives that end without a task, or that a task continues.
+// eager_test.cpp: operations that end without a task, or that a task continues.
 
 #include <gtest/gtest.h>
 
@@ -12,14 +12,12 @@ class EagerTest : public testing::Test, protected Pair {
   EagerTest() : Pair(Path::Eager) {}
 
   /** Runs the call eagerly; true if it has ended. */
-  bool ends(const Operation& operation) { return runEagerly(*rank.comm, operation, begun); }
+  bool ends(const Operation& operation) { return runEagerly(*rank.comm, &operation, 1, begun); }
 
   /** Sends the peer's frame of a call, with these elements. */
   void sendCall(const Operation& operation, std::initializer_list<int32_t> elements = {}) {
     Frame frame = operation.frame();
-    if (elements.size() > 0) {
-      ASSERT_TRUE(frame.take(elements.begin(), elements.size() * sizeof(int32_t)));
-    }
+    frame.add(elements.begin(), elements.size() * sizeof(int32_t));
     send(frame);
   }
 
@@ -130,11 +128,11 @@ TEST_F(EagerTest, ATaskKeepsTheFramesOfTheOtherRanks) {
   Operation sum = operation(Call::AllReduce);
   auto sendFrom = [&](int peer, int32_t element) {
     Frame frame = sum.frame();
-    frame.take(&element, sizeof element);
+    frame.add(&element, sizeof element);
     ASSERT_TRUE(ends[peer].sendFrame(frame));
   };
   sendFrom(1, 10);
-  EXPECT_FALSE(runEagerly(*three.comm, sum, begun));
+  EXPECT_FALSE(runEagerly(*three.comm, &sum, 1, begun));
   EXPECT_EQ(1u << 1, begun.arrived);
   sendFrom(2, 100);
   runCollective(*three.comm, std::move(sum), std::move(begun));
@@ -160,10 +158,10 @@ TEST_F(EagerTest, ABroadcastThatATaskContinuesIsComparedOnce) {
     ends[peer].open(std::move(end.data), end.memory, kTestRing, false);
   }
   Operation broadcast = operation(Call::Broadcast);
-  EXPECT_FALSE(runEagerly(*three.comm, broadcast, begun));
+  EXPECT_FALSE(runEagerly(*three.comm, &broadcast, 1, begun));
   int32_t element = 9;
   Frame frame = broadcast.frame();
-  frame.take(&element, sizeof element);
+  frame.add(&element, sizeof element);
   ASSERT_TRUE(ends[0].sendFrame(frame));
   runCollective(*three.comm, operation(Call::Broadcast), std::move(begun));
   EXPECT_EQ(9, out);
@@ -188,7 +186,7 @@ TEST_F(EagerTest, WrongFramesFailTheCall) {
   for (const Case& one : cases) {
     Pair fresh(Path::Eager);
     Frame frame = operation(Call::AllReduce).frame();
-    frame.take(&in, sizeof in);
+    frame.add(&in, sizeof in);
     one.change(frame);
     fresh.send(frame);
     std::string failure = fresh.collective(Call::AllReduce);
@@ -203,6 +201,16 @@ TEST_F(EagerTest, CallsWithoutElementsAwaitTheOtherRanks) {
   EXPECT_FALSE(ends(none));
   send(none.frame());
   runCollective(*rank.comm, std::move(none), std::move(begun));
+}
+
+TEST_F(EagerTest, EveryWordOfAConfigurationIsCompared) {
+  const Frame mine = operation(Call::Broadcast).frame();
+  EXPECT_TRUE(isSameCall(mine, mine));
+  for (size_t word = 0; word < std::tuple_size_v<ConfigWords>; word++) {
+    Frame other = mine;
+    other.words[word] = 1;
+    EXPECT_FALSE(isSameCall(mine, other)) << word;
+  }
 }
 
 TEST_F(EagerTest, AFrameOfAnEarlierCallHasNoElements) {
@@ -237,6 +245,247 @@ TEST_F(EagerTest, ARootLeavesTheFramesOfLaterCalls) {
   EXPECT_EQ(12, out);
 }
 
+/** Send and Recv calls of one group. */
+class EagerMessagesTest : public EagerTest {
+ protected:
+  bool ends(const std::vector<Operation>& group) { return runEagerly(*rank.comm, group.data(), group.size(), begun); }
+
+  Operation send(int32_t count = 2) { return message(Call::Send, count); }
+  Operation recv(int32_t count = 2) { return message(Call::Recv, count); }
+  using Pair::send;
+
+  Operation message(Call call, int32_t count) {
+    Operation one = blocks(call, 0);
+    one.count = static_cast<size_t>(count);
+    one.root = 1;
+    return one;
+  }
+
+  /** Sends the peer's announcement of a call, with these elements. */
+  void announce(Call call, std::initializer_list<int32_t> elements, bool both = false) {
+    Frame frame = message(call, 2).frame();
+    frame.kind = FrameKind::Post;
+    frame.root = 0;
+    if (both) frame.op = kAlsoReceives;
+    frame.add(elements.begin(), elements.size() * sizeof(int32_t));
+    send(frame);
+  }
+
+  /** The only frame that the peer has received: "Send 1 2", or "Send+ 1 2" if it announces a Recv too. */
+  std::string sentFrame() {
+    Frame frame;
+    char elements[kMaxInlined];
+    if (!theirs.receiveFrame(frame, elements)) return "none";
+    std::string text = callName(frame.call);
+    if (frame.op == kAlsoReceives) text += "+";
+    if (frame.kind != FrameKind::Post || frame.root != 1) text += " wrong";
+    int32_t words[10];
+    memcpy(words, frame.words, sizeof words);
+    for (size_t i = 0; i < frame.inlined / sizeof(int32_t); i++) text += " " + std::to_string(words[i]);
+    return theirs.receiveFrame(frame, elements) ? "two" : text;
+  }
+};
+
+TEST_F(EagerMessagesTest, EveryGroupMovesItsElements) {
+  announce(Call::Send, {10, 20});
+  EXPECT_TRUE(ends({recv()}));
+  EXPECT_EQ((Elements{10, 20, 0, 0}), all());
+  EXPECT_EQ("Recv", sentFrame());
+
+  announce(Call::Recv, {});
+  EXPECT_TRUE(ends({send()}));
+  EXPECT_EQ("Send 1 2", sentFrame());
+
+  announce(Call::Send, {30, 40}, true);
+  EXPECT_TRUE(ends({send(), recv()}));
+  EXPECT_EQ((Elements{30, 40, 0, 0}), all());
+  EXPECT_EQ("Send+ 1 2", sentFrame());
+
+  announce(Call::Send, {50, 60}, true);
+  EXPECT_TRUE(ends({recv(), send()}));
+  EXPECT_EQ((Elements{50, 60, 0, 0}), all());
+  EXPECT_EQ("Send+ 1 2", sentFrame());
+  EXPECT_TRUE(rank.comm->operation.try_lock()) << "still held";
+}
+
+TEST_F(EagerMessagesTest, NoElements) {
+  Frame frame = send(0).frame();
+  frame.kind = FrameKind::Post;
+  frame.root = 0;
+  frame.op = kAlsoReceives;
+  send(frame);
+  EXPECT_TRUE(ends({send(0), recv(0)}));
+  EXPECT_EQ("Send+", sentFrame());
+}
+
+TEST_F(EagerMessagesTest, ElementsInSeveralSlots) {
+  std::vector<int32_t> ours(135, 4), result(135), others(135, 3);
+  Operation out = send(135), in = recv(135);
+  out.send = reinterpret_cast<const char*>(ours.data());
+  in.recv = reinterpret_cast<char*>(result.data());
+  Frame frame = out.frame();
+  frame.kind = FrameKind::Post;
+  frame.root = 0;
+  frame.op = kAlsoReceives;
+  frame.inlined = kMaxInlined;
+  ASSERT_TRUE(theirs.sendFrame(frame, reinterpret_cast<const char*>(others.data())));
+  EXPECT_TRUE(ends({out, in}));
+  EXPECT_EQ(others, result);
+  std::vector<int32_t> seen(135);
+  ASSERT_TRUE(theirs.receiveFrame(frame, reinterpret_cast<char*>(seen.data())));
+  EXPECT_EQ(ours, seen);
+}
+
+TEST_F(EagerMessagesTest, ATaskAwaitsALateRank) {
+  std::vector<Operation> group = {send(), recv()};
+  EXPECT_FALSE(ends(group));
+  EXPECT_TRUE(begun.lock.owns_lock());
+  EXPECT_EQ(0u, begun.arrived);
+  EXPECT_EQ("Send+ 1 2", sentFrame());
+  announce(Call::Send, {10, 20}, true);
+  runPointToPoint(*rank.comm, group.data(), group.size(), std::move(begun));
+  EXPECT_EQ((Elements{10, 20, 0, 0}), all());
+  EXPECT_EQ("none", sentFrame());
+  EXPECT_TRUE(rank.comm->operation.try_lock()) << "still held";
+}
+
+TEST_F(EagerMessagesTest, ATaskOfAStreamAwaitsALateRank) {
+  std::vector<Operation> group = {send(), recv()};
+  EXPECT_FALSE(ends(group));
+  announce(Call::Send, {10, 20}, true);
+  Work work;
+  work.comm = rank.comm.get();
+  work.begun = std::move(begun);
+  work.add(makePointToPoint(*rank.comm, group, true));
+  runWork(work);
+  EXPECT_EQ((Elements{10, 20, 0, 0}), all());
+  EXPECT_EQ("Send+ 1 2", sentFrame());
+}
+
+// To rank 1 and from rank 2, as in a ring.
+TEST_F(EagerMessagesTest, SeveralRanks) {
+  for (bool late : {false, true}) {
+    std::fill(got, got + 4, 0);
+    Connected three(3);
+    Channel ends[3];
+    for (int peer : {1, 2}) {
+      PeerEnd& end = three.ends[static_cast<size_t>(peer)];
+      ends[peer].open(std::move(end.data), end.memory, kTestRing, false);
+    }
+    std::vector<Operation> group = {send(), recv()};
+    group[1].root = 2;
+    Frame ready = recv().frame(), elements = send().frame();
+    ready.kind = elements.kind = FrameKind::Post;
+    ready.root = elements.root = 0;
+    const int32_t theirs[] = {10, 20};
+    elements.add(theirs, sizeof theirs);
+    ASSERT_TRUE(ends[1].sendFrame(ready));
+    if (!late) {
+      ASSERT_TRUE(ends[2].sendFrame(elements));
+    }
+    Begun half;
+    EXPECT_EQ(!late, runEagerly(*three.comm, group.data(), group.size(), half));
+    if (late) {
+      EXPECT_EQ(1u << 1, half.arrived);
+      ASSERT_TRUE(ends[2].sendFrame(elements));
+      runPointToPoint(*three.comm, group.data(), group.size(), std::move(half));
+    }
+    EXPECT_EQ((Elements{10, 20, 0, 0}), all());
+    Frame frame;
+    ASSERT_TRUE(ends[1].receiveFrame(frame, nullptr));
+    EXPECT_EQ(Call::Send, frame.call);
+    EXPECT_EQ(0, frame.op);
+    EXPECT_EQ(8, frame.inlined);
+    ASSERT_TRUE(ends[2].receiveFrame(frame, nullptr));
+    EXPECT_EQ(Call::Recv, frame.call);
+    EXPECT_EQ(0, frame.inlined);
+  }
+}
+
+TEST_F(EagerMessagesTest, AnotherCallOfThePeerIsKept) {
+  std::vector<Operation> first = {recv()};
+  announce(Call::Send, {10, 20}, true);
+  EXPECT_EQ("", run(first));
+  EXPECT_EQ((Elements{10, 20, 0, 0}), all());
+  EXPECT_EQ("Recv", sentFrame());
+  ASSERT_EQ(1u, rank.peer(1).remoteRecvs.size());
+  std::vector<Operation> second = {send()};
+  EXPECT_EQ("", run(second));
+  EXPECT_EQ("Send 1 2", sentFrame());
+
+  // The peer's Send comes before the Recv for which this rank waits.
+  announce(Call::Send, {30, 40});
+  announce(Call::Recv, {});
+  EXPECT_EQ("", run(second));
+  ASSERT_EQ(1u, rank.peer(1).remoteSends.size());
+  EXPECT_EQ("", run(first));
+  EXPECT_EQ((Elements{30, 40, 0, 0}), all());
+}
+
+TEST_F(EagerMessagesTest, FramesOfEarlierCollectivesComeFirst) {
+  EXPECT_TRUE(EagerTest::ends(operation(Call::Broadcast)));
+  sendCall(operation(Call::Broadcast));
+  announce(Call::Send, {10, 20});
+  EXPECT_TRUE(ends({recv()}));
+  EXPECT_EQ((Elements{10, 20, 0, 0}), all());
+  EXPECT_TRUE(rank.peer(1).unverified.empty());
+}
+
+TEST_F(EagerMessagesTest, WrongFramesFailTheCalls) {
+  struct Case {
+    void (*change)(Frame&);
+    const char* failure;
+  };
+  const Case cases[] = {
+      {[](Frame& f) { f.count = 3; },
+       "5: rank 1 called Send(ncclInt32, count 3, to rank 0) while rank 0 called Recv(ncclInt32, count 2, from rank 1)"},
+      {[](Frame& f) { f.type = ncclFloat32; },
+       "5: rank 1 called Send(ncclFloat32, count 2, to rank 0) while rank 0 called Recv(ncclInt32, count 2, from rank 1)"},
+      {[](Frame& f) { f.kind = FrameKind::Collective; f.call = Call::AllGather; },
+       "5: rank 1 called AllGather(ncclInt32, count 2) while rank 0 called Recv(ncclInt32, count 2, from rank 1)"},
+      {[](Frame& f) { f.kind = FrameKind::Data; }, "3: rank 1 sent elements that rank 0 does not expect"},
+      {[](Frame& f) { f.root = 1; }, "3: rank 1 sent something unintelligible"},
+      {[](Frame& f) { f.call = Call::AllReduce; }, "3: rank 1 sent something unintelligible"},
+      {[](Frame& f) { f.inlined = 4; }, "3: rank 1 sent something unintelligible"},
+      {[](Frame& f) { f.inlined = 0; }, "3: rank 1 sent something unintelligible"},
+  };
+  for (const Case& one : cases) {
+    Pair fresh(Path::Eager);
+    Frame frame = send().frame();
+    frame.kind = FrameKind::Post;
+    frame.root = 0;
+    frame.add(mine, 2 * sizeof(int32_t));
+    one.change(frame);
+    if (frame.count == 3) frame.add(mine, 3 * sizeof(int32_t));
+    fresh.send(frame);
+    std::vector<Operation> group = {recv()};
+    EXPECT_EQ(one.failure, fresh.run(group));
+    EXPECT_EQ((Elements{0, 0, 0, 0}), all());
+  }
+}
+
+TEST_F(EagerMessagesTest, ARecvOfAnotherCountFailsTheSend) {
+  Frame frame = recv(3).frame();
+  frame.kind = FrameKind::Post;
+  frame.root = 0;
+  send(frame);
+  std::vector<Operation> group = {send()};
+  EXPECT_EQ(
+      "5: rank 1 called Recv(ncclInt32, count 3, from rank 0) while rank 0 called Send(ncclInt32, count 2, to rank 1)",
+      run(group));
+}
+
+TEST_F(EagerMessagesTest, TheDeathOfThePeerEndsTheWait) {
+  std::pair<std::vector<Operation>, const char*> groups[] = {
+      {{send(), recv()}, "Send/Recv"}, {{send()}, "Send"}, {{recv()}, "Recv"}};
+  for (auto& [group, name] : groups) {
+    Pair fresh(Path::Eager);
+    fresh.theirs.reset();
+    fresh.rank.ends[1].control.reset();
+    EXPECT_EQ(std::string("6: rank 1 (pid 0) went away during ") + name, fresh.run(group));
+  }
+}
+
 /** Calls that are left to a task before any frame is sent. */
 class NotEagerTest : public EagerTest {
  protected:
@@ -248,7 +497,7 @@ class NotEagerTest : public EagerTest {
 };
 
 TEST_F(NotEagerTest, OtherCallsAndMoreElements) {
-  for (Call call : {Call::AlltoAllv, Call::CommSplit, Call::CommSplitId, Call::Send, Call::Recv}) isLeft(operation(call));
+  for (Call call : {Call::AlltoAllv, Call::CommSplit, Call::CommSplitId}) isLeft(operation(call));
   Operation many = operation(Call::AllReduce);
   many.count = kMaxInlined / sizeof(int32_t) + 1;
   isLeft(many);
@@ -289,19 +538,29 @@ TEST_F(NotEagerTest, AMessage) {
   EXPECT_EQ("5: rank 1 failed", collective(Call::AllReduce));
 }
 
-// A rank that died sends none.
-TEST_F(NotEagerTest, OneOf64CallsReadsAllMessages) {
-  int left = 0;
-  for (int i = 0; i < 128; i++) {
-    send(operation(Call::Broadcast).frame());
-    if (!ends(operation(Call::Broadcast))) {
-      left++;
-      EXPECT_FALSE(begun.lock.owns_lock());
-      runCollective(*rank.comm, operation(Call::Broadcast), {});
+// A rank that died sends no message.
+TEST_F(EagerTest, ADeadRankIsFoundAmongItsLastCalls) {
+  for (int death = 0; death < 2; death++) {
+    Pair fresh(Path::Eager);
+    auto calls = [&] {
+      for (int i = 1; i <= 200; i++) {
+        fresh.send(fresh.operation(Call::Broadcast).frame());
+        Frame frame;
+        std::string failure = fresh.collective(Call::Broadcast);
+        if (!failure.empty()) return std::to_string(i) + " " + failure;
+        fresh.theirs.receiveFrame(frame, nullptr);
+      }
+      return std::string();
+    };
+    // The second time, all messages were read before; the next time is due after 10 ms.
+    if (death == 1) {
+      EXPECT_EQ("", calls());
+      usleep(20'000);
     }
-    EXPECT_EQ((Elements{5}), sent());
+    fresh.rank.ends[1].control.reset();
+    std::string found = calls();
+    EXPECT_EQ((death == 0 ? "64 6:" : "56 6:") + std::string(" rank 1 (pid 0) went away during Broadcast"), found);
   }
-  EXPECT_EQ(2, left);
 }
 
 TEST_F(NotEagerTest, MessagesWithoutAMatch) {
@@ -329,10 +588,50 @@ TEST_F(NotEagerTest, NoRoomForAFrame) {
   EXPECT_FALSE(begun.lock.owns_lock());
 }
 
+TEST_F(EagerMessagesTest, OtherGroupsAreLeftToATask) {
+  Operation toOneself = send();
+  toOneself.root = 0;
+  Operation many = send(kMaxInlined / sizeof(int32_t) + 1);
+  Operation other = recv();
+  other.type = ncclFloat32;
+  Operation with = send();
+  with.addExtras();
+  const std::vector<Operation> groups[] = {
+      {send(), send()}, {recv(), recv()},     {send(), recv(1)},
+      {send(), other},  {toOneself},          {many},
+      {with},           {send(), operation(Call::AllReduce)}, {operation(Call::AllReduce), operation(Call::AllReduce)},
+  };
+  for (const std::vector<Operation>& group : groups) {
+    EXPECT_FALSE(ends(group)) << &group - groups;
+    EXPECT_FALSE(begun.lock.owns_lock());
+    EXPECT_EQ("none", sentFrame());
+  }
+}
+
+TEST_F(EagerMessagesTest, ManyRanksAreLeftToATask) {
+  for (int ranks : {9, 10, 32, 33}) {
+    Connected several(ranks);
+    std::vector<Operation> group;
+    for (int peer = 1; peer < std::min(ranks, 10); peer++) {
+      group.push_back(send());
+      group.back().root = peer;
+    }
+    Begun half;
+    EXPECT_FALSE(runEagerly(*several.comm, group.data(), group.size(), half));
+    EXPECT_EQ(ranks == 9, half.isSent()) << ranks;
+    if (ranks < 32) continue;
+    Operation last = send();
+    last.root = ranks - 1;
+    EXPECT_FALSE(runEagerly(*several.comm, &last, 1, half));
+    EXPECT_EQ(ranks == 32, half.isSent()) << ranks;
+  }
+}
+
 TEST(SocketEagerTest, ASocketIsLeftToATask) {
   Pair pair(Path::Socket);
   Begun begun;
-  EXPECT_FALSE(runEagerly(*pair.rank.comm, pair.operation(Call::Broadcast), begun));
+  Operation broadcast = pair.operation(Call::Broadcast);
+  EXPECT_FALSE(runEagerly(*pair.rank.comm, &broadcast, 1, begun));
   EXPECT_FALSE(begun.lock.owns_lock());
 }
 

@@ -204,6 +204,29 @@ TEST_F(GroupTest, ACallFollowsAnItemOfItsCommunicatorThatHasNotBegun) {
   for (ncclComm_t comm : second) EXPECT_EQ(ncclSuccess, ncclCommAbort(comm));
 }
 
+TEST_F(GroupTest, AStreamContinuesMessagesThatBeganInTheirCall) {
+  // On any machine.
+  for (int rank : {0, 1}) findComm(comms[rank])->crowded = false;
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(ncclSuccess, nccl4jHostStreamCreate(&stream));
+  auto exchange = [&](int rank, const int& in, int& out, cudaStream_t of) {
+    ncclGroupStart();
+    ncclSend(&in, 1, ncclInt32, 1 - rank, comms[rank], of);
+    ncclRecv(&out, 1, ncclInt32, 1 - rank, comms[rank], of);
+    EXPECT_EQ(ncclSuccess, ncclGroupEnd());
+  };
+  for (int round = 0; round < 3; round++) {
+    const int in[] = {10 + round, 20 + round};
+    int out[] = {0, 0};
+    exchange(0, in[0], out[0], stream);
+    exchange(1, in[1], out[1], nullptr);
+    EXPECT_EQ(ncclSuccess, nccl4jHostStreamSynchronize(stream));
+    EXPECT_EQ(in[1], out[0]);
+    EXPECT_EQ(in[0], out[1]);
+  }
+  EXPECT_EQ(ncclSuccess, nccl4jHostStreamDestroy(stream));
+}
+
 /** Creates two communicators of each rank in one group, and uses both. */
 void splitTwice(ncclComm_t* comms, int ranks) {
   std::vector<ncclComm_t> children(2 * static_cast<size_t>(ranks));

@@ -13,13 +13,13 @@
 
 namespace host {
 
-/** How a collective of few elements runs: Eager, as in the engine, or in a task, with or without shared memory. */
+/** How operations of few elements run: Eager, as in the engine, or in a task, with or without shared memory. */
 enum class Path { Eager, Task, Socket };
 
 /** Rank 0 and the other end of its connection to rank 1. */
 class Pair {
  public:
-  explicit Pair(Path pathOfCollectives) : rank(2, pathOfCollectives != Path::Socket), path(pathOfCollectives) {
+  explicit Pair(Path pathOfOperations) : rank(2, pathOfOperations != Path::Socket), path(pathOfOperations) {
     theirs.open(std::move(rank.ends[1].data), rank.ends[1].memory, kTestRing, false);
   }
 
@@ -39,7 +39,7 @@ class Pair {
     Frame frame = operation(call).frame();
     frame.kind = FrameKind::Post;
     frame.root = 0;
-    if (call == Call::Send) frame.take(&in, sizeof in);
+    if (call == Call::Send) frame.add(&in, sizeof in);
     return frame;
   }
 
@@ -74,15 +74,24 @@ class Pair {
   std::string run(Operation collective) {
     return failureOf([&] {
       Begun begun;
-      if (path == Path::Eager && runEagerly(*rank.comm, collective, begun)) return;
+      if (path == Path::Eager && runEagerly(*rank.comm, &collective, 1, begun)) return;
       runCollective(*rank.comm, std::move(collective), std::move(begun));
+    });
+  }
+
+  /** Runs the messages of a group. */
+  std::string run(std::vector<Operation>& group) {
+    return failureOf([&] {
+      Begun begun;
+      if (path == Path::Eager && runEagerly(*rank.comm, group.data(), group.size(), begun)) return;
+      runPointToPoint(*rank.comm, group.data(), group.size(), std::move(begun));
     });
   }
 
   std::string messages(std::initializer_list<Call> calls) {
     std::vector<Operation> operations;
     for (Call call : calls) operations.push_back(operation(call));
-    return failureOf([&] { rank.run(makePointToPoint(*rank.comm, std::move(operations))); });
+    return run(operations);
   }
 
   Connected rank;

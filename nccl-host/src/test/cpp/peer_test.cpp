@@ -25,7 +25,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(PeerTest, AnAllReduceAddsThePeersElement) {
   Frame frame = operation(Call::AllReduce).frame();
   int32_t element = 7;
-  frame.take(&element, sizeof element);
+  frame.add(&element, sizeof element);
   send(frame);
   EXPECT_EQ("", collective(Call::AllReduce));
   EXPECT_EQ(12, out);
@@ -224,7 +224,7 @@ TEST_P(PeerTest, ElementsInSlotsWaitForALaterRecv) {
 TEST_P(PeerTest, AShortSendNeedsNoAnswer) {
   Frame frame = post(Call::Send);
   int32_t element = 7;
-  frame.take(&element, sizeof element);
+  frame.add(&element, sizeof element);
   send(frame);
   EXPECT_EQ("", messages({Call::Recv}));
   EXPECT_EQ(7, out);
