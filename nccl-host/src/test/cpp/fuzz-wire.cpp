@@ -84,28 +84,37 @@ class Subject {
     static const Call calls[] = {Call::AllReduce, Call::AllReduce,     Call::Reduce,      Call::ReduceScatter,
                                  Call::Broadcast, Call::AllGather,     Call::AlltoAll,    Call::Gather,
                                  Call::Scatter,   Call::AlltoAllv,     Call::CommSplit,   Call::CommSplitId,
-                                 Call::Send,      Call::CommWindowRegister, Call::AlltoAll, Call::Send};
+                                 Call::Send,      Call::CommWindowRegister, Call::AlltoAll, Call::Send,
+                                 Call::Send};
     static_assert(std::size(calls) == kKinds);
     call_ = calls[kind];
     // In a frame; in the slots after it; after it, or offered.
-    count_ = kind == 0 ? 3 : kind == 1 || kind >= 14 ? 20'000 : kind % 2 == 0 ? 100 : 200;
+    count_ = kind == 0 ? 3 : kind == 1 || kind == 14 || kind == 15 ? 20'000 : kind % 2 == 0 ? 100 : 200;
+    messages_ = call_ != Call::Send ? 0 : kind == 16 ? 1 : 3;
   }
 
-  static constexpr size_t kKinds = 16;
+  static constexpr size_t kKinds = 17;
 
-  std::unique_ptr<Task> task() {
+  /** Runs the operation in a task, or tries to run it without one. */
+  void run(bool eagerly) {
     size_t all = count_ * static_cast<size_t>(comm_.ranks);
     in_.assign(2 * all, 1.0f);
     out_.assign(2 * all, 0.0f);
-    if (call_ == Call::Send) {
-      int other = 1 - comm_.rank;
-      std::vector<Operation> operations;
-      for (size_t i = 0; i < 3; i++) {
-        operations.push_back(operation(Call::Send, other, i));
-        operations.push_back(operation(Call::Recv, other, i));
-      }
-      return makePointToPoint(comm_, std::move(operations));
+    std::vector<Operation> operations;
+    for (size_t i = 0; i < messages_; i++) {
+      operations.push_back(operation(Call::Send, 1 - comm_.rank, i));
+      operations.push_back(operation(Call::Recv, 1 - comm_.rank, i));
     }
+    if (messages_ == 0) operations.push_back(collective());
+    Work work;
+    work.comm = &comm_;
+    if (eagerly && runEagerly(comm_, operations.data(), operations.size(), work.begun)) return;
+    work.add(task(operations, work.begun.isSent()));
+    runWork(work);
+  }
+
+ private:
+  Operation collective() {
     Operation one = operation(call_, 0, 0);
     switch (call_) {
       case Call::AlltoAllv:
@@ -120,13 +129,19 @@ class Subject {
       case Call::CommWindowRegister:
         one.addExtras().windowBytes = out_.size() * sizeof(float);
         one.addExtras().windowOut = &window_;
-        return makeRegistration(comm_, one);
+        break;
       default: break;
     }
-    return makeCollective(comm_, std::move(one));
+    return one;
   }
 
- private:
+  std::unique_ptr<Task> task(const std::vector<Operation>& operations, bool isSent) {
+    if (messages_ > 0) return makePointToPoint(comm_, operations, isSent);
+    Operation one = operations.front();
+    if (call_ == Call::CommWindowRegister) return makeRegistration(comm_, std::move(one));
+    return makeCollective(comm_, std::move(one), isSent);
+  }
+
   Operation operation(Call call, int root, size_t part) {
     Operation operation;
     operation.call = call;
@@ -141,6 +156,7 @@ class Subject {
   Comm& comm_;
   Call call_;
   size_t count_;
+  size_t messages_;  // in each direction; 0: a collective
   std::vector<float> in_, out_;
   std::vector<std::pair<int64_t, int64_t>> pairs_;
   ncclWindow_t window_ = nullptr;
@@ -219,8 +235,8 @@ Recording recorded(size_t kind, bool shared) {
     }
   });
   Subject mine(*zero.comm, kind), theirs(*one.comm, kind);
-  std::thread other([&] { one.run(theirs.task()); });
-  zero.run(mine.task());
+  std::thread other([&] { theirs.run(false); });
+  mine.run(false);
   other.join();
   done = true;
   relays.join();
@@ -344,7 +360,7 @@ class Fuzzer {
     sendControls(end.control, controls);
     end.control.reset();
     end.data.reset();
-    failureOf([&] { rank.run(subject.task()); });
+    failureOf([&] { subject.run(mutate_.draw(2) == 0); });
     done = true;
     if (disturber.joinable()) disturber.join();
     return messages;
