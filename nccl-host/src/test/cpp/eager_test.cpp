@@ -106,6 +106,24 @@ TEST_F(EagerTest, ElementsInSeveralSlots) {
   EXPECT_EQ(std::vector<int32_t>(135, 7), result);
 }
 
+TEST_F(EagerTest, ElementsThatFillTheWordsAndOneMore) {
+  for (size_t count : {std::size(Frame().words) * 2, std::size(Frame().words) * 2 + 1}) {
+    std::vector<int32_t> ours(count, 4), result(count), others(count, 3), seen(count);
+    Operation sum = operation(Call::AllReduce);
+    sum.send = reinterpret_cast<const char*>(ours.data());
+    sum.recv = reinterpret_cast<char*>(result.data());
+    sum.count = count;
+    Frame frame = sum.frame();
+    frame.add(others.data(), sum.bytes());
+    ASSERT_TRUE(theirs.sendFrame(frame, reinterpret_cast<const char*>(others.data())));
+    EXPECT_TRUE(ends(sum));
+    EXPECT_EQ(std::vector<int32_t>(count, 7), result);
+    ASSERT_TRUE(theirs.receiveFrame(frame, reinterpret_cast<char*>(seen.data())));
+    if (Channel::slotsOf(frame) == 1) memcpy(seen.data(), frame.words, sizeof frame.words);
+    EXPECT_EQ(ours, seen);
+  }
+}
+
 TEST_F(EagerTest, ATaskAwaitsALateRank) {
   EXPECT_FALSE(ends(operation(Call::AllReduce)));
   EXPECT_TRUE(begun.lock.owns_lock());

@@ -97,7 +97,7 @@ final class HostCollectivesRank {
         int ranks = communicator.size();
         long whole = bytes / Float.BYTES;
         long count = operation.sendsBlocks || operation.receivesBlocks ? whole / ranks : whole;
-        int calls = (int) Math.max(2, Math.min(1000, ROUND_MICROSECONDS / (3.0 * ranks + bytes * ranks / 8e3)));
+        int calls = (int) Math.max(2, Math.min(1000, ROUND_MICROSECONDS / (0.3 * ranks + bytes * ranks / 8e3)));
         try (DeviceBuffer<Float32> send = communicator.device().allocate(ElementType.FLOAT32, Math.max(1, whole));
                 DeviceBuffer<Float32> recv = communicator.device().allocate(ElementType.FLOAT32, Math.max(1, whole));
                 DeviceBuffer<Float64> slowest = communicator.device().allocate(ElementType.FLOAT64, 1)) {
