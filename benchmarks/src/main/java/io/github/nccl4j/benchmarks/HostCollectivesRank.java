@@ -27,6 +27,12 @@ final class HostCollectivesRank {
      */
     private static final int WARM_UP = 3_000_000;
 
+    /** Limit for the time of these calls. */
+    private static final double FIRST_WARM_UP_MICROSECONDS = 3e6;
+
+    /** Time before each other size: Java compiles code anew that it had compiled for the sizes before. */
+    private static final double WARM_UP_MICROSECONDS = 200e3;
+
     private static final double ROUND_MICROSECONDS = 10e3;
 
     private HostCollectivesRank() {}
@@ -50,8 +56,11 @@ final class HostCollectivesRank {
                 CudaStream stream = CudaStream.nonBlocking(communicator.device())) {
             boolean first = true;
             for (long bytes : sizes) {
-                int warmUp = first ? WARM_UP / communicator.size() : 0;
-                double time = measure(communicator, stream, operation, bytes, rounds, warmUp);
+                double estimate = (0.3 + bytes / 8e3) * communicator.size();
+                double warmUp = (first ? FIRST_WARM_UP_MICROSECONDS : WARM_UP_MICROSECONDS) / estimate;
+                int calls = (int) Math.max(2, Math.min(1000, ROUND_MICROSECONDS / estimate));
+                int warmUpRounds = (int) Math.min(WARM_UP / communicator.size(), warmUp) / calls;
+                double time = measure(communicator, stream, operation, bytes, rounds, warmUpRounds, calls);
                 first = false;
                 if (communicator.rank() == 0) {
                     System.out.printf(Locale.ROOT, "%d %.3f%n", bytes, time);
@@ -93,11 +102,16 @@ final class HostCollectivesRank {
 
     /** The median of the rounds, in microseconds. */
     private static double measure(
-            Communicator communicator, CudaStream stream, LoopOperation operation, long bytes, int rounds, int warmUp) {
+            Communicator communicator,
+            CudaStream stream,
+            LoopOperation operation,
+            long bytes,
+            int rounds,
+            int warmUpRounds,
+            int calls) {
         int ranks = communicator.size();
         long whole = bytes / Float.BYTES;
         long count = operation.sendsBlocks || operation.receivesBlocks ? whole / ranks : whole;
-        int calls = (int) Math.max(2, Math.min(1000, ROUND_MICROSECONDS / (0.3 * ranks + bytes * ranks / 8e3)));
         try (DeviceBuffer<Float32> send = communicator.device().allocate(ElementType.FLOAT32, Math.max(1, whole));
                 DeviceBuffer<Float32> recv = communicator.device().allocate(ElementType.FLOAT32, Math.max(1, whole));
                 DeviceBuffer<Float64> slowest = communicator.device().allocate(ElementType.FLOAT64, 1)) {
@@ -114,7 +128,7 @@ final class HostCollectivesRank {
             double[] times = new double[rounds];
             try (Loop loop = HighlevelLoops.of(operation, arguments)) {
                 // The same code for all rounds: code that only the measured ones reach would be interpreted in them.
-                for (int round = 0; round <= warmUp / calls + rounds; round++) {
+                for (int round = 0; round <= warmUpRounds + rounds; round++) {
                     times[round % rounds] = round(loop, calls, communicator, stream, slowest);
                 }
             }
