@@ -37,8 +37,8 @@ Registry& registry() {
 constexpr double kLaneRetry = 0.005;
 
 /**
- * Seconds between reads of the control streams of all peers. They cost a system call for each peer, and the ranks make them at
- * different times, while the other ranks wait.
+ * Seconds between reads of the control streams of all peers. These reads cost a system call for each peer, and each rank
+ * makes them at another time, while the other ranks wait.
  */
 constexpr double kFullReadPeriod = 0.01;
 /** Reads of announced messages for each look at the clock. */

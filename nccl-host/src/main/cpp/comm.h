@@ -212,7 +212,7 @@ class Comm {
       if (all || announced) readControl(peer, during().c_str());
     }
   }
-  /** True if an operation fails that begins now; its task reports the reason. Needs `operation`. */
+  /** True if an operation that begins now would fail; its task reports the reason. Needs `operation`. */
   template <class During>
   bool isDisturbed(During&& during) {
     if (!lifecycle.is(State::Ready) || interrupts > 0) return true;
