@@ -30,6 +30,7 @@ struct Item {
   std::function<void()> action;   // runs with the lock held when the item is done
   Condition changed;
   bool done = false;
+  bool held = false;   // by a direct call: only that ends it
   bool works = false;  // has or had a body
   double time = 0;     // of completion, unless it works
 };
@@ -180,7 +181,7 @@ void finish(const ItemRef& first) {
         makeReady(follower);
       } else if (follower->body) {
         follower->changed.notify_all();
-      } else {
+      } else if (!follower->held) {
         ending.push_back(follower);
       }
     }
@@ -420,6 +421,7 @@ void DirectCall::leave() {
   slot_ = outer_;
   if (!item_) return;
   comm_->callers--;
+  item_->held = false;
   if (item_->open == 0) finish(item_);
 }
 
@@ -428,6 +430,7 @@ void DirectCall::show() {
   if (outer_ != nullptr && outer_ != kShown) outer_->show();
   item_ = std::make_shared<Item>();
   item_->works = true;
+  item_->held = true;
   comm_->callers++;
   stream_->order.hasItems = true;
   comm_->order.hasItems = true;
@@ -446,6 +449,7 @@ void DirectCall::continueInStream(Body body) {
   Lock lock(scheduler().mutex);
   startThreadOf(stream_);
   show();
+  item_->held = false;
   item_->body = std::move(body);
   item_->home = stream_;
   stream_->unfinished++;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <atomic>
 #include <chrono>
 #include <numeric>
 #include <thread>
@@ -225,6 +226,52 @@ TEST_F(GroupTest, AStreamContinuesMessagesThatBeganInTheirCall) {
     EXPECT_EQ(in[0], out[1]);
   }
   EXPECT_EQ(ncclSuccess, nccl4jHostStreamDestroy(stream));
+}
+
+// Another thread gives the call an item that follows an unfinished one. The end of that one must not end the call's item.
+TEST_F(GroupTest, AStreamIsNotDoneBeforeTheCallThatItsThreadContinues) {
+  cudaStream_t handle = nullptr;
+  ASSERT_EQ(ncclSuccess, nccl4jHostStreamCreate(&handle));
+  StreamRef stream = requireStream(handle, "test");
+  CommRef comm = findComm(comms[0]);
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> others;
+  for (int i = 0; i < 2; i++) {
+    others.emplace_back([&] {
+      while (!stop) whenAllDone([] {});
+    });
+  }
+  auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  int early = 0, continued = 0;
+  for (unsigned round = 0; std::chrono::steady_clock::now() < end; round++) {
+    int from = 1, to = 0;
+    EXPECT_EQ(ncclSuccess, nccl4jHostMemcpyAsync(&to, &from, sizeof to, handle));
+    // The call comes while the copy ends.
+    for (volatile unsigned i = 0; i < round * 37 % 20000; i++) {
+    }
+    std::atomic<bool> ran{false};
+    {
+      DirectCall call(comm, stream);
+      if (call.begun()) {
+        continued++;
+        call.continueInStream([&]() -> std::vector<CommRef> {
+          std::this_thread::sleep_for(std::chrono::microseconds(20));
+          ran = true;
+          return {};
+        });
+      } else {
+        ran = true;
+      }
+    }
+    while (nccl4jHostStreamQuery(handle) == ncclInProgress) std::this_thread::yield();
+    early += !ran;
+    while (!ran) std::this_thread::yield();
+  }
+  stop = true;
+  for (std::thread& other : others) other.join();
+  EXPECT_EQ(0, early) << "of " << continued;
+  stream.reset();
+  EXPECT_EQ(ncclSuccess, nccl4jHostStreamDestroy(handle));
 }
 
 /** Creates two communicators of each rank in one group, and uses both. */
