@@ -256,7 +256,10 @@ bool run(Comm& comm, const Operation* operations, size_t count, Begun& begun) {
 bool runEagerly(Comm& comm, const Operation* operations, size_t count, Begun& begun) {
   if (comm.ranks > kMostRanks || comm.crowded || count > kMostMessages) return false;
   if (!std::all_of(operations, operations + count, isEager)) return false;
-  if (isPointToPoint(operations->call)) return run<EagerMessages>(comm, operations, count, begun);
+  bool messages = std::all_of(operations, operations + count, [](const Operation& operation) {
+    return isPointToPoint(operation.call);
+  });
+  if (messages) return run<EagerMessages>(comm, operations, count, begun);
   return count == 1 && run<EagerCollective>(comm, operations, count, begun);
 }
 

@@ -617,7 +617,7 @@ TEST_F(EagerMessagesTest, OtherGroupsAreLeftToATask) {
   const std::vector<Operation> groups[] = {
       {send(), send()}, {recv(), recv()},     {send(), recv(1)},
       {send(), other},  {toOneself},          {many},
-      {with},           {send(), operation(Call::AllReduce)}, {operation(Call::AllReduce), operation(Call::AllReduce)},
+      {with},           {send(), blocks(Call::Broadcast, 1)}, {operation(Call::AllReduce), operation(Call::AllReduce)},
   };
   for (const std::vector<Operation>& group : groups) {
     EXPECT_FALSE(ends(group)) << &group - groups;
