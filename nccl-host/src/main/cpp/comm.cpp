@@ -53,6 +53,50 @@ std::atomic<uint64_t> nextSerial{1};
       static_cast<void*>(handle));
 }
 
+/** The communicator that the calling thread used last. */
+LastFound<ncclComm_t, Comm>& lastComm() { return ofThread<LastFound<ncclComm_t, Comm>>(); }
+
+void checkFound(const Comm* comm, ncclComm_t handle, const char* call) {
+  if (handle == nullptr) fail(ncclInvalidArgument, "%s : comm argument is NULL", call);
+  if (comm == nullptr) failNotLive(handle, call);
+  if (comm->pid != currentProcess()) {
+    fail(
+        ncclInvalidUsage, "%s : this communicator was made in process %d and cannot be used after fork in process %d",
+        call, static_cast<int>(comm->pid), static_cast<int>(currentProcess()));
+  }
+}
+
+void checkReady(const Comm* found, ncclComm_t handle, const char* call, unsigned allowed) {
+  checkFound(found, handle, call);
+  const Comm& comm = *found;
+  State state = comm.lifecycle.state();
+  bool inUse = comm.suspended || comm.pendingSplits > 0 || comm.pendingCalls > 0;
+  if (state == State::Ready && !inUse) return;
+  if (state == State::Revoked && (allowed & kAllowRevoked) == 0) {
+    fail(ncclInvalidUsage, "%s : rank %d has revoked this communicator", call, comm.rank);
+  }
+  if ((allowed & kAllowFailed) == 0) comm.lifecycle.throwIfFailed();
+  if (comm.lifecycle.ended()) failNotLive(handle, call);
+  if (comm.suspended && (allowed & kAllowSuspended) == 0) {
+    fail(ncclInvalidUsage, "%s : rank %d has suspended this communicator", call, comm.rank);
+  }
+  if (state == State::Creating || comm.pendingSplits > 0) {
+    fail(
+        ncclInvalidArgument,
+        "%s : the communicator is still being made: poll "
+        "ncclCommGetAsyncError until it is no longer ncclInProgress",
+        call);
+  }
+  if (comm.pendingCalls > 0) {
+    fail(
+        ncclInvalidArgument,
+        "%s : an earlier call of the communicator is in progress: poll ncclCommGetAsyncError until it is no longer "
+        "ncclInProgress",
+        call);
+  }
+  if (state == State::Finalized) fail(ncclInvalidUsage, "%s : rank %d has finalized this communicator", call, comm.rank);
+}
+
 }  // namespace
 
 void Peer::queue(const Frame& frame, const char* inlined) {
@@ -392,6 +436,7 @@ void registerComm(const std::shared_ptr<Comm>& comm) {
 }
 
 void unregisterComm(const Comm& comm) {
+  lastComm().forget();
   std::shared_ptr<Comm> last;  // declared before the lock, so released after it
   std::lock_guard<std::mutex> lock(registry().mutex);
   auto found = registry().comms.find(comm.handle());
@@ -402,13 +447,9 @@ void unregisterComm(const Comm& comm) {
 }
 
 std::shared_ptr<Comm> findComm(ncclComm_t handle) {
-  if (handle == nullptr) return nullptr;
-  Registry& all = registry();
-  return ofThread<LastFound<ncclComm_t, Comm>>().get(handle, all.removals, [&] {
-    std::lock_guard<std::mutex> lock(all.mutex);
-    auto found = all.comms.find(handle);
-    return found == all.comms.end() ? nullptr : found->second;
-  });
+  std::lock_guard<std::mutex> lock(registry().mutex);
+  auto found = registry().comms.find(handle);
+  return found == registry().comms.end() ? nullptr : found->second;
 }
 
 std::shared_ptr<Comm> findCommOf(ncclWindow_t window) {
@@ -424,45 +465,23 @@ std::shared_ptr<Comm> findCommOf(ncclWindow_t window) {
 }
 
 std::shared_ptr<Comm> requireComm(ncclComm_t handle, const char* call) {
-  if (handle == nullptr) fail(ncclInvalidArgument, "%s : comm argument is NULL", call);
   std::shared_ptr<Comm> comm = findComm(handle);
-  if (!comm) failNotLive(handle, call);
-  if (comm->pid != currentProcess()) {
-    fail(
-        ncclInvalidUsage, "%s : this communicator was made in process %d and cannot be used after fork in process %d",
-        call, static_cast<int>(comm->pid), static_cast<int>(currentProcess()));
-  }
+  checkFound(comm.get(), handle, call);
   return comm;
 }
 
+const std::shared_ptr<Comm>& requireReadyComm(ncclComm_t handle, const char* call, std::shared_ptr<Comm>& own) {
+  const std::shared_ptr<Comm>& last = lastComm().get(handle, registry().removals, [&] { return findComm(handle); });
+  checkReady(last.get(), handle, call, kAllowNone);
+  if (!last->profiler) return last;
+  own = last;
+  lastComm().forget();
+  return own;
+}
+
 std::shared_ptr<Comm> requireReadyComm(ncclComm_t handle, const char* call, unsigned allowed) {
-  std::shared_ptr<Comm> comm = requireComm(handle, call);
-  State state = comm->lifecycle.state();
-  bool inUse = comm->suspended || comm->pendingSplits > 0 || comm->pendingCalls > 0;
-  if (state == State::Ready && !inUse) return comm;
-  if (state == State::Revoked && (allowed & kAllowRevoked) == 0) {
-    fail(ncclInvalidUsage, "%s : rank %d has revoked this communicator", call, comm->rank);
-  }
-  if ((allowed & kAllowFailed) == 0) comm->lifecycle.throwIfFailed();
-  if (comm->lifecycle.ended()) failNotLive(handle, call);
-  if (comm->suspended && (allowed & kAllowSuspended) == 0) {
-    fail(ncclInvalidUsage, "%s : rank %d has suspended this communicator", call, comm->rank);
-  }
-  if (state == State::Creating || comm->pendingSplits > 0) {
-    fail(
-        ncclInvalidArgument,
-        "%s : the communicator is still being made: poll "
-        "ncclCommGetAsyncError until it is no longer ncclInProgress",
-        call);
-  }
-  if (comm->pendingCalls > 0) {
-    fail(
-        ncclInvalidArgument,
-        "%s : an earlier call of the communicator is in progress: poll ncclCommGetAsyncError until it is no longer "
-        "ncclInProgress",
-        call);
-  }
-  if (state == State::Finalized) fail(ncclInvalidUsage, "%s : rank %d has finalized this communicator", call, comm->rank);
+  std::shared_ptr<Comm> comm = findComm(handle);
+  checkReady(comm.get(), handle, call, allowed);
   return comm;
 }
 

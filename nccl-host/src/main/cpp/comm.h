@@ -169,6 +169,9 @@ class Comm {
   std::atomic<int> leftToThread{0};
   /** The same number after the next operation that the thread has to continue. */
   std::atomic<int> nextLeftToThread{0};
+  void ranWithoutThread() {
+    if (nextLeftToThread.load(std::memory_order_relaxed) != 0) nextLeftToThread = 0;
+  }
   /** Number of threads inside a call on this communicator, without direct calls that have no item; see hasCallers. */
   std::atomic<int> callers{0};
   /** Number of unfinished calls on a non-blocking communicator. */
@@ -286,5 +289,11 @@ enum Allow : unsigned { kAllowNone = 0, kAllowFailed = 1, kAllowRevoked = 2, kAl
 
 /** As requireComm; also throws if the communicator is not ready for the call. */
 std::shared_ptr<Comm> requireReadyComm(ncclComm_t handle, const char* call, unsigned allowed = kAllowNone);
+
+/**
+ * The same for operations, without a lock or a count of references if the thread used the communicator last. The thread keeps it
+ * until its next operation; one with a profiler, whose end the plugin awaits, goes to `own` instead.
+ */
+const CommRef& requireReadyComm(ncclComm_t handle, const char* call, CommRef& own);
 
 }  // namespace host

@@ -43,10 +43,9 @@ ncclResult_t closeGroup(ncclSimInfo_t* simulated) {
   if (simulated != nullptr) {
     // A rough model of this engine: a fixed cost per call, and copies at 2 GB/s.
     double microseconds = 0;
-    for (size_t i = 0; i < queue.operations.size(); i++) {
-      double bytes = static_cast<double>(queue.operations[i].bytes());
-      microseconds += 50 + bytes * queue.targets[i].comm->ranks / 2e3;
-    }
+    queue.each([&](const Target& target, const Operation& operation) {
+      microseconds += 50 + static_cast<double>(operation.bytes()) * target.comm->ranks / 2e3;
+    });
     simulated->estimatedTime = static_cast<float>(microseconds);
     return ncclSuccess;
   }
@@ -71,14 +70,16 @@ void noteGroupFailure(const Failure& failure) {
   if (mine.depth > 0 && !mine.failure) mine.failure = std::make_unique<Failure>(failure);
 }
 
-ncclResult_t submit(CommRef comm, Operation&& operation, StreamRef stream) {
+ncclResult_t submit(const CommRef& comm, Operation&& operation, const StreamRef& stream) {
   if (comm->faults) operation.addExtras().faults = comm->faults->at(operation.call);
   Group& mine = group();
   if (mine.depth > 0) {
-    mine.queue.add(std::move(comm), std::move(stream), std::move(operation));
+    mine.queue.add(comm, stream, std::move(operation));
     return ncclSuccess;
   }
-  ncclResult_t result = launch(comm, stream, std::move(operation));
+  // A profiler may make calls in other streams meanwhile.
+  ncclResult_t result = comm->profiler ? launch(comm, StreamRef(stream), std::move(operation))
+                                       : launch(comm, stream, std::move(operation));
   forgetThreadError();
   return result;
 }

@@ -11,7 +11,7 @@ namespace host {
 bool insideGroup();
 
 /** Launches an operation now, or at the end of the open group. The stream is NULL for operations outside streams. */
-ncclResult_t submit(CommRef comm, Operation&& operation, StreamRef stream);
+ncclResult_t submit(const CommRef& comm, Operation&& operation, const StreamRef& stream);
 
 /** Creates communicators now, or at the end of the open group. Returns ncclInProgress if a helper thread continues. */
 ncclResult_t submit(std::vector<InitJob> jobs);

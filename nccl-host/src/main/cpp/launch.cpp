@@ -260,7 +260,7 @@ void runBriefly(DirectCall& call, const CommRef& comm, Work& work) {
   std::shared_ptr<Progress> rest;
   report(comm, [&] { rest = Progress::runBriefly(work); });
   if (!rest) {
-    comm->nextLeftToThread = 0;
+    comm->ranWithoutThread();
     if (comm->failureStands()) call.reportFailure();
     return;
   }
@@ -310,7 +310,7 @@ bool runDirectly(const CommRef& comm, const StreamRef& stream, Operation* operat
   }
   Begun begun;
   if (plain && runEagerly(*comm, operations, count, begun)) {
-    comm->nextLeftToThread = 0;
+    comm->ranWithoutThread();
     return true;
   }
   if (!stream->isDefault()) {
@@ -334,11 +334,9 @@ bool runDirectly(const CommRef& comm, const StreamRef& stream, Operation* operat
 
 /** As above for a group, if it has operations of one communicator and stream only. */
 bool runDirectly(Queue& queue) {
-  const Target& first = queue.targets.front();
-  bool same = std::all_of(queue.targets.begin(), queue.targets.end(), [&](const Target& target) {
-    return target.comm == first.comm && target.stream == first.stream;
-  });
-  return same && runDirectly(first.comm, first.stream, queue.operations.data(), queue.operations.size());
+  if (queue.runs.size() > 1) return false;
+  const Target& target = queue.runs.front().target;
+  return runDirectly(target.comm, target.stream, queue.operations.data(), queue.operations.size());
 }
 
 /** A unit whose failure is thrown by the call. */
@@ -442,11 +440,10 @@ void begin(Unit unit) {
  */
 std::vector<Unit> unitsOf(Queue& queue) {
   std::vector<Unit> units(1);
-  for (size_t i = 0; i < queue.operations.size(); i++) {
-    const Target& target = queue.targets[i];
+  queue.each([&](const Target& target, Operation& operation) {
     if (!target.stream) {
-      units.front().add(target, std::move(queue.operations[i]));
-      continue;
+      units.front().add(target, std::move(operation));
+      return;
     }
     Unit* home = nullptr;
     for (size_t k = 1; k < units.size(); k++) {
@@ -459,8 +456,8 @@ std::vector<Unit> unitsOf(Queue& queue) {
       }
     }
     if (home == nullptr) home = &units.emplace_back();
-    home->add(target, std::move(queue.operations[i]));
-  }
+    home->add(target, std::move(operation));
+  });
   units.erase(
       std::remove_if(units.begin(), units.end(), [](const Unit& unit) { return unit.parts.empty(); }), units.end());
   return units;
@@ -487,10 +484,10 @@ ncclResult_t launch(const CommRef& comm, const StreamRef& stream, Operation&& op
 }
 
 ncclResult_t launch(Queue& queue) {
-  bool inProgress = std::any_of(queue.targets.begin(), queue.targets.end(), [](const Target& target) {
-    return !target.comm->blocking;
+  bool inProgress = std::any_of(queue.runs.begin(), queue.runs.end(), [](const Run& run) {
+    return !run.target.comm->blocking;
   });
-  for (size_t i = 0; i < queue.operations.size(); i++) profileLaunch(*queue.targets[i].comm, queue.operations[i]);
+  queue.each([](const Target& target, Operation& operation) { profileLaunch(*target.comm, operation); });
   if (runDirectly(queue)) return inProgress ? ncclInProgress : ncclSuccess;
   // In order of execution.
   std::vector<Unit> units = unitsOf(queue);

@@ -15,18 +15,34 @@ struct Target {
   StreamRef stream;  // NULL for the registration of windows, which uses no stream
 };
 
+/** Successive operations of a group with the same target. */
+struct Run {
+  Target target;
+  size_t count = 0;
+};
+
 /** The operations of a group, in the order of the calls. */
 struct Queue {
   std::vector<Operation> operations;
-  std::vector<Target> targets;  // of the operations
+  std::vector<Run> runs;  // of the operations
 
-  void add(CommRef&& comm, StreamRef&& stream, Operation&& operation) {
-    targets.push_back({std::move(comm), std::move(stream)});
+  void add(const CommRef& comm, const StreamRef& stream, Operation&& operation) {
+    bool same = !runs.empty() && runs.back().target.comm == comm && runs.back().target.stream == stream;
+    if (!same) runs.push_back({{comm, stream}, 0});
+    runs.back().count++;
     operations.push_back(std::move(operation));
+  }
+  /** Calls `body` with each operation and its target. */
+  template <class Body>
+  void each(Body&& body) {
+    Operation* operation = operations.data();
+    for (const Run& run : runs) {
+      for (size_t i = 0; i < run.count; i++) body(run.target, *operation++);
+    }
   }
   void clear() {
     operations.clear();
-    targets.clear();
+    runs.clear();
   }
 };
 

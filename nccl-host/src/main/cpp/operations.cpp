@@ -57,9 +57,10 @@ void checkReduction(const char* name, const Arguments& arguments, Comm& comm, Op
 ncclResult_t runChecked(const Arguments& arguments, const ncclCollConfig_t* config) {
   return guardedCall([&]() -> ncclResult_t {
     const char* name = callName(arguments.call);
-    std::shared_ptr<Comm> comm = requireReadyComm(arguments.comm, name);
+    CommRef own;
+    const CommRef& comm = requireReadyComm(arguments.comm, name, own);
     checkType(name, arguments.type);
-    StreamRef stream = requireStream(arguments.stream, name);
+    const StreamRef& stream = requireStream(arguments.stream, name);
     Operation operation;
     operation.call = arguments.call;
     operation.send = static_cast<const char*>(arguments.send);
@@ -102,7 +103,7 @@ ncclResult_t runChecked(const Arguments& arguments, const ncclCollConfig_t* conf
       applyCollConfig(*config, *comm, operation);
       if (operation.extras().launchEvent != nullptr) checkEvent(operation.extras().launchEvent, name);
     }
-    return submit(std::move(comm), std::move(operation), std::move(stream));
+    return submit(comm, std::move(operation), stream);
   });
 }
 
@@ -278,7 +279,7 @@ extern "C" ncclResult_t ncclAlltoAllv(
     // The communicator is checked first: nccl4j distinguishes two forms of this function by that check.
     std::shared_ptr<Comm> known = requireReadyComm(comm, "AlltoAllv");
     checkType("AlltoAllv", datatype);
-    StreamRef stream = requireStream(cudaStream, "AlltoAllv");
+    const StreamRef& stream = requireStream(cudaStream, "AlltoAllv");
     const std::pair<const char*, const size_t*> matrices[] = {
         {"sendcounts", sendcounts}, {"sdispls", sdispls}, {"recvcounts", recvcounts}, {"rdispls", rdispls}};
     for (const auto& matrix : matrices) {
@@ -336,7 +337,7 @@ extern "C" ncclResult_t ncclAlltoAllv(
           ncclInvalidArgument, "AlltoAllv : sendbuff and recvbuff are the same at rank %d: it has no in-place form",
           known->rank);
     }
-    return submit(std::move(known), std::move(operation), std::move(stream));
+    return submit(known, std::move(operation), stream);
   });
 }
 HOST_PROFILER_ALIAS(ncclAlltoAllv)

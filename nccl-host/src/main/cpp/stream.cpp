@@ -93,12 +93,13 @@ class Caller {
 
   std::atomic<DirectCall*>& slot() { return slot_->call; }
   /** Only calls of this thread refer to it, so that the reference needs no count. */
-  StreamRef defaultStream() { return StreamRef(StreamRef(), &defaultStream_); }
+  const StreamRef& defaultStream() { return defaultStreamRef_; }
   LastFound<uintptr_t, Stream> lastStream;
 
  private:
   Slot* slot_;
   Stream defaultStream_{0};
+  const StreamRef defaultStreamRef_{StreamRef(), &defaultStream_};
 };
 
 /** Adds those communicators of a list whose failure is unhandled. */
@@ -310,11 +311,11 @@ double timeOf(const Event& event, const char* call) {
 
 }  // namespace
 
-StreamRef requireStream(cudaStream_t handle, const char* call) {
+const StreamRef& requireStream(cudaStream_t handle, const char* call) {
   auto number = reinterpret_cast<uintptr_t>(handle);
   // cudaStreamLegacy and cudaStreamPerThread.
   if (number <= 2) return ofThread<Caller>().defaultStream();
-  StreamRef stream = ofThread<Caller>().lastStream.get(number, scheduler().removals, [&] {
+  const StreamRef& stream = ofThread<Caller>().lastStream.get(number, scheduler().removals, [&] {
     Lock lock(scheduler().mutex);
     auto found = scheduler().streams.find(number);
     return found == scheduler().streams.end() ? nullptr : found->second;
@@ -539,7 +540,7 @@ extern "C" ncclResult_t nccl4jHostStreamDestroy(cudaStream_t stream) {
 
 extern "C" ncclResult_t nccl4jHostStreamQuery(cudaStream_t stream) {
   return guarded([&]() -> ncclResult_t {
-    StreamRef known = requireStream(stream, "HostStreamQuery");
+    const StreamRef& known = requireStream(stream, "HostStreamQuery");
     if (!known->order.hasItems) return ncclSuccess;
     Lock lock(scheduler().mutex);
     showDirectCalls();
@@ -549,7 +550,7 @@ extern "C" ncclResult_t nccl4jHostStreamQuery(cudaStream_t stream) {
 
 extern "C" ncclResult_t nccl4jHostStreamSynchronize(cudaStream_t stream) {
   return guarded([&]() -> ncclResult_t {
-    StreamRef known = requireStream(stream, "HostStreamSynchronize");
+    const StreamRef& known = requireStream(stream, "HostStreamSynchronize");
     if (!known->order.hasItems) return ncclSuccess;
     Lock lock(scheduler().mutex);
     showDirectCalls();
@@ -562,7 +563,7 @@ extern "C" ncclResult_t nccl4jHostStreamSynchronize(cudaStream_t stream) {
 
 extern "C" ncclResult_t nccl4jHostStreamWaitEvent(cudaStream_t stream, nccl4jHostEvent_t event) {
   return guarded([&]() -> ncclResult_t {
-    StreamRef known = requireStream(stream, "HostStreamWaitEvent");
+    const StreamRef& known = requireStream(stream, "HostStreamWaitEvent");
     Lock lock(scheduler().mutex);
     Event& marked = requireEvent(event, "HostStreamWaitEvent", true);
     known->order.hasItems = true;
@@ -599,7 +600,7 @@ extern "C" ncclResult_t nccl4jHostEventDestroy(nccl4jHostEvent_t event) {
 
 extern "C" ncclResult_t nccl4jHostEventRecord(nccl4jHostEvent_t event, cudaStream_t stream) {
   return guarded([&]() -> ncclResult_t {
-    StreamRef known = requireStream(stream, "HostEventRecord");
+    const StreamRef& known = requireStream(stream, "HostEventRecord");
     Lock lock(scheduler().mutex);
     Event& marked = requireEvent(event, "HostEventRecord", false);
     marked.item = allIn(*known);
@@ -637,7 +638,7 @@ extern "C" ncclResult_t nccl4jHostEventElapsedTime(double* seconds, nccl4jHostEv
 extern "C" ncclResult_t nccl4jHostMemcpyAsync(void* target, const void* source, size_t bytes, cudaStream_t stream) {
   return guarded([&]() -> ncclResult_t {
     const char* call = "HostMemcpyAsync";
-    StreamRef known = requireStream(stream, call);
+    const StreamRef& known = requireStream(stream, call);
     if (bytes == 0) return ncclSuccess;
     if (target == nullptr || source == nullptr) {
       fail(ncclInvalidArgument, "%s : target is %p and source is %p", call, target, source);

@@ -60,8 +60,8 @@ struct Stream {
 };
 using StreamRef = std::shared_ptr<Stream>;
 
-/** Returns the stream of a call; throws if no stream has this handle. */
-StreamRef requireStream(cudaStream_t handle, const char* call);
+/** Returns the stream of a call; throws if no stream has this handle. Valid until the thread's next call. */
+const StreamRef& requireStream(cudaStream_t handle, const char* call);
 
 /** Throws if no event has this handle. */
 void checkEvent(cudaEvent_t handle, const char* call);

@@ -83,7 +83,7 @@ extern "C" ncclResult_t ncclCommWindowRegister(
     extras.windowBytes = size;
     extras.windowFlags = winFlags;
     extras.windowOut = win;
-    return submit(std::move(known), std::move(operation), nullptr);
+    return submit(known, std::move(operation), nullptr);
   });
 }
 HOST_PROFILER_ALIAS(ncclCommWindowRegister)
@@ -117,7 +117,7 @@ extern "C" ncclResult_t ncclPutSignal(
   return guardedCall([&]() -> ncclResult_t {
     const char* call = "PutSignal";
     std::shared_ptr<Comm> known = requireReadyComm(comm, call);
-    StreamRef stream = requireStream(cudaStream, call);
+    const StreamRef& stream = requireStream(cudaStream, call);
     if (!validType(datatype)) {
       fail(ncclInvalidArgument, "%s : invalid type %d, expected 0 to %d", call, datatype, ncclNumTypes - 1);
     }
@@ -151,7 +151,7 @@ extern "C" ncclResult_t ncclPutSignal(
     extras.windowNumber = window->number;
     // Used only if the peer is this rank.
     operation.recv = window->base + peerWinOffset;
-    return submit(std::move(known), std::move(operation), std::move(stream));
+    return submit(known, std::move(operation), stream);
   });
 }
 HOST_PROFILER_ALIAS(ncclPutSignal)
@@ -160,7 +160,7 @@ extern "C" ncclResult_t ncclSignal(int peer, int sigIdx, int ctx, unsigned int f
   return guardedCall([&]() -> ncclResult_t {
     const char* call = "Signal";
     std::shared_ptr<Comm> known = requireReadyComm(comm, call);
-    StreamRef stream = requireStream(cudaStream, call);
+    const StreamRef& stream = requireStream(cudaStream, call);
     checkPeer(call, peer, *known);
     checkSignal(call, ctx, sigIdx, *known);
     checkZero(call, "flags", flags);
@@ -170,7 +170,7 @@ extern "C" ncclResult_t ncclSignal(int peer, int sigIdx, int ctx, unsigned int f
     Extras& extras = operation.addExtras();
     extras.context = ctx;
     extras.signal = sigIdx;
-    return submit(std::move(known), std::move(operation), std::move(stream));
+    return submit(known, std::move(operation), stream);
   });
 }
 HOST_PROFILER_ALIAS(ncclSignal)
@@ -180,7 +180,7 @@ extern "C" ncclResult_t ncclWaitSignal(
   return guardedCall([&]() -> ncclResult_t {
     const char* call = "WaitSignal";
     std::shared_ptr<Comm> known = requireReadyComm(comm, call);
-    StreamRef stream = requireStream(cudaStream, call);
+    const StreamRef& stream = requireStream(cudaStream, call);
     if (signalDescs == nullptr) fail(ncclInvalidArgument, "%s : signalDescs argument is NULL", call);
     if (nDesc < 1) fail(ncclInvalidArgument, "%s : invalid nDesc %d, expected at least 1", call, nDesc);
     Operation operation;
@@ -197,7 +197,7 @@ extern "C" ncclResult_t ncclWaitSignal(
       checkSignal(call, descriptor.ctx, descriptor.sigIdx, *known);
       (*signals)[{descriptor.peer, descriptor.ctx, descriptor.sigIdx}] += static_cast<uint64_t>(descriptor.opCnt);
     }
-    return submit(std::move(known), std::move(operation), std::move(stream));
+    return submit(known, std::move(operation), stream);
   });
 }
 HOST_PROFILER_ALIAS(ncclWaitSignal)

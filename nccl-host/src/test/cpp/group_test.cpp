@@ -145,9 +145,33 @@ TEST(RegistryTest, ACommunicatorThatHasEndedIsNotFound) {
   registerComm(rank.comm);
   ncclComm_t handle = rank.comm->handle();
   EXPECT_EQ(rank.comm, findComm(handle));
-  EXPECT_EQ(rank.comm, findComm(handle)) << "the last one of this thread";
   unregisterComm(*rank.comm);
   EXPECT_EQ(nullptr, findComm(handle));
+}
+
+TEST(RegistryTest, AThreadKeepsTheCommunicatorOfItsLastOperationUntilItsEnd) {
+  Connected rank(2);
+  registerComm(rank.comm);
+  ncclComm_t handle = rank.comm->handle();
+  CommRef own;
+  EXPECT_EQ(rank.comm, requireReadyComm(handle, "Test", own));
+  EXPECT_EQ(rank.comm, requireReadyComm(handle, "Test", own));
+  EXPECT_EQ(nullptr, own);
+  EXPECT_EQ(3, rank.comm.use_count());
+  unregisterComm(*rank.comm);
+  EXPECT_EQ(1, rank.comm.use_count());
+  EXPECT_THROW(requireReadyComm(handle, "Test", own), Failure);
+}
+
+TEST(RegistryTest, AThreadDoesNotFindACommunicatorThatAnotherOneEnded) {
+  Connected rank(2);
+  registerComm(rank.comm);
+  ncclComm_t handle = rank.comm->handle();
+  CommRef own;
+  EXPECT_EQ(rank.comm, requireReadyComm(handle, "Test", own));
+  std::thread([&] { unregisterComm(*rank.comm); }).join();
+  EXPECT_THROW(requireReadyComm(handle, "Test", own), Failure);
+  EXPECT_EQ(1, rank.comm.use_count());
 }
 
 TEST(RegistryTest, AStreamThatWasDestroyedIsNotFound) {
@@ -226,6 +250,27 @@ TEST_F(GroupTest, AStreamContinuesMessagesThatBeganInTheirCall) {
     EXPECT_EQ(in[0], out[1]);
   }
   EXPECT_EQ(ncclSuccess, nccl4jHostStreamDestroy(stream));
+}
+
+TEST_F(GroupTest, AllStreamsOfAGroupWaitForIt) {
+  cudaStream_t streams[2] = {};
+  for (cudaStream_t& stream : streams) ASSERT_EQ(ncclSuccess, nccl4jHostStreamCreate(&stream));
+  int in[] = {7, 8}, out[] = {0, 0};
+  ncclGroupStart();
+  ncclSend(&in[0], 1, ncclInt32, 1, comms[0], streams[0]);
+  ncclRecv(&out[0], 1, ncclInt32, 1, comms[0], streams[1]);
+  ASSERT_EQ(ncclSuccess, ncclGroupEnd());
+  for (cudaStream_t stream : streams) EXPECT_EQ(ncclInProgress, nccl4jHostStreamQuery(stream));
+  ncclGroupStart();
+  ncclSend(&in[1], 1, ncclInt32, 0, comms[1], nullptr);
+  ncclRecv(&out[1], 1, ncclInt32, 0, comms[1], nullptr);
+  ASSERT_EQ(ncclSuccess, ncclGroupEnd());
+  for (cudaStream_t stream : streams) {
+    EXPECT_EQ(ncclSuccess, nccl4jHostStreamSynchronize(stream));
+    EXPECT_EQ(ncclSuccess, nccl4jHostStreamDestroy(stream));
+  }
+  EXPECT_EQ(in[1], out[0]);
+  EXPECT_EQ(in[0], out[1]);
 }
 
 // Another thread gives the call an item that follows an unfinished one. The end of that one must not end the call's item.
