@@ -519,6 +519,36 @@ inline ncclResult_t alltoAllv(const void* sendbuff, const size_t* sendcounts, co
 
 }  // namespace nccl4j
 
+/* For io.github.nccl4j.internal.binding.GroupedCalls. */
+namespace __attribute__((visibility("hidden"))) nccl4j {
+
+/** A group of a Send and a Recv: returns the result, and above it the number of the call that failed, from 0. */
+inline long long sendAndReceive(long long send, long long sendCount, int sendType, int to, long long recv,
+    long long recvCount, int recvType, int from, long long comm, long long stream) {
+  auto failed = [](int call, ncclResult_t result) { return (long long)call << 32 | (long long)result; };
+  auto refused = [](ncclResult_t result) { return result != ncclSuccess && result != ncclInProgress; };
+  ncclResult_t result = ncclGroupStart();
+  if (result != ncclSuccess) return failed(0, result);
+  int call = 1;
+  try {
+    result = ncclSend((const void*)send, (size_t)sendCount, (ncclDataType_t)sendType, to, (ncclComm_t)comm,
+        (cudaStream_t)stream);
+    if (!refused(result)) {
+      call = 2;
+      result = ncclRecv((void*)recv, (size_t)recvCount, (ncclDataType_t)recvType, from, (ncclComm_t)comm,
+          (cudaStream_t)stream);
+    }
+  } catch (...) {
+    ncclGroupEnd();
+    throw;
+  }
+  // Always ends the group, or this thread would stay in it; after an error NCCL drops the calls.
+  ncclResult_t end = ncclGroupEnd();
+  return refused(result) ? failed(call, result) : failed(3, end);
+}
+
+}  // namespace nccl4j
+
 #define ncclAlltoAllv nccl4j::alltoAllv<nccl4j::SLOT_ncclAlltoAllv>
 #define pncclAlltoAllv nccl4j::alltoAllv<nccl4j::SLOT_pncclAlltoAllv>
 

@@ -23,6 +23,12 @@ abstract class CallGroup implements AutoCloseable {
         add(kind, send, recv, count, buffer.typeCode, 0, peer, stream);
     }
 
+    /** Adds a SEND of one buffer and a RECV of the other. Nothing else may be added. */
+    void exchange(DeviceBuffer<?> send, int to, DeviceBuffer<?> recv, int from, CudaStream stream) {
+        transfer(OperationKind.SEND, send, 0, send.length, to, stream);
+        transfer(OperationKind.RECV, recv, 0, recv.length, from, stream);
+    }
+
     /** Adds a SEND or RECV of the block of a rank. */
     final void transfer(OperationKind kind, DeviceBuffer<?> buffer, BlockLayout blocks, int peer, CudaStream stream) {
         transfer(kind, buffer, blocks.displacements()[peer], blocks.counts()[peer], peer, stream);

@@ -151,8 +151,7 @@ final class ComposedOperations {
             OperationChecks.equal("recv.length()", recv.length, "send.length()", send.length);
         }
         try (CallGroup calls = operations.callGroup(send, recv)) {
-            calls.transfer(OperationKind.SEND, send, 0, send.length, to, stream);
-            calls.transfer(OperationKind.RECV, recv, 0, recv.length, from, stream);
+            calls.exchange(send, to, recv, from, stream);
             calls.launch();
         }
     }

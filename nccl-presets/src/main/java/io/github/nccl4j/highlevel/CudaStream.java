@@ -190,16 +190,31 @@ public final class CudaStream implements AutoCloseable {
     public void synchronize() {
         if (VirtualThreads.isCurrent()) {
             Waiting.until(this::isDone, this, Waiting.FOREVER);
-            PendingReleases.poll();
-            return;
-        }
-        lifetime.acquire();
-        try {
-            DeviceStreams.synchronizeStream(device.context(), handle);
-        } finally {
-            lifetime.release();
+        } else if (device.isHost()) {
+            synchronizeOnHost();
+        } else {
+            lifetime.acquire();
+            try {
+                DeviceStreams.synchronizeStream(device.context(), handle);
+            } finally {
+                lifetime.release();
+            }
         }
         PendingReleases.poll();
+    }
+
+    /** Needs no lock, which takes as long as the wait for a small operation: the host engine refuses closed streams. */
+    private void synchronizeOnHost() {
+        lifetime.check();
+        try {
+            DeviceStreams.synchronizeStream(device.context(), handle);
+        } catch (NcclResultException refused) {
+            if (refused.result() == Result.INVALID_ARGUMENT) {
+                // Closed meanwhile.
+                lifetime.check();
+            }
+            throw refused;
+        }
     }
 
     /**

@@ -349,6 +349,28 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         }
     }
 
+    /** Pins this buffer and another one, which may be in the same memory; {@link #unpinBoth} ends the pins. */
+    void pinBoth(DeviceBuffer<?> other) {
+        pin();
+        try {
+            if (other.root == root) {
+                other.checkOpen();
+            } else {
+                other.pin();
+            }
+        } catch (IllegalStateException closed) {
+            unpin();
+            throw closed;
+        }
+    }
+
+    void unpinBoth(DeviceBuffer<?> other) {
+        if (other.root != root) {
+            other.unpin();
+        }
+        unpin();
+    }
+
     /** Returns true if a batch has a pin of {@link #pinFor}. May return false although it has one. */
     boolean isPinnedFor(Object batch) {
         return root.pinnedBy == batch;

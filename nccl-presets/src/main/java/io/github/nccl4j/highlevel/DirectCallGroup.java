@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.binding.GroupedCalls;
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.operation.OperationLog;
 import io.github.nccl4j.internal.threads.Gate;
@@ -40,20 +41,18 @@ final class DirectCallGroup extends CallGroup {
     /** As {@link #begin()}, and pins the buffers until the close: the host engine uses their memory within the calls. */
     DirectCallGroup begin(DeviceBuffer<?> one, DeviceBuffer<?> other) {
         begin();
-        boolean done = false;
         try {
-            one.pin();
-            first = one;
-            if (other != null) {
-                other.pin();
-                second = other;
+            if (other == null) {
+                one.pin();
+            } else {
+                one.pinBoth(other);
             }
-            done = true;
-        } finally {
-            if (!done) {
-                close();
-            }
+        } catch (IllegalStateException closed) {
+            close();
+            throw closed;
         }
+        first = one;
+        second = other;
         return this;
     }
 
@@ -81,6 +80,45 @@ final class DirectCallGroup extends CallGroup {
         result = OperationKind.call(kind.code(), send, recv, count, type, op, peer, 0, core.handle(), stream.handle);
     }
 
+    /** As two calls of add, and launched at once. */
+    @Override
+    void exchange(DeviceBuffer<?> send, int to, DeviceBuffer<?> recv, int from, CudaStream stream) {
+        if (send.length == 0 || recv.length == 0) {
+            super.exchange(send, to, recv, from, stream);
+            return;
+        }
+        int inGroup = log.beginGroup();
+        long handle = stream.handle;
+        log.record(pass.next(), OperationKind.SEND.code(), send.length, send.typeCode, to, 0, inGroup, handle);
+        pass.count();
+        log.record(pass.next(), OperationKind.RECV.code(), recv.length, recv.typeCode, from, 0, inGroup, handle);
+        pass.count();
+        long outcome = GroupedCalls.sendAndReceive(
+                send.address,
+                send.length,
+                send.typeCode,
+                to,
+                recv.address,
+                recv.length,
+                recv.typeCode,
+                from,
+                core.handle(),
+                handle);
+        if (GroupedCalls.result(outcome) != nccl.ncclSuccess) {
+            settleExchange(outcome);
+        }
+    }
+
+    private void settleExchange(long outcome) {
+        result = GroupedCalls.result(outcome);
+        switch (GroupedCalls.failedCall(outcome)) {
+            case GroupedCalls.START -> Status.check(result, "ncclGroupStart");
+            case GroupedCalls.SEND -> settleCall(log.lastButOne(), 2);
+            case GroupedCalls.RECV -> settleCall(log.last(), 2);
+            default -> settleEnd(result, 2);
+        }
+    }
+
     private boolean hasFailed() {
         return result != nccl.ncclSuccess && result != nccl.ncclInProgress;
     }
@@ -100,14 +138,23 @@ final class DirectCallGroup extends CallGroup {
     }
 
     private void settle(int end, int count) {
-        String group = "a group of " + count + (count == 1 ? " operation" : " operations");
         if (hasFailed()) {
-            OperationLog.Entry last = log.last();
-            String call = last.call();
-            core.calls().settle(result, last.function(), call + " in " + group);
+            settleCall(log.last(), count);
         } else {
-            core.calls().settle(end, "ncclGroupEnd", "ncclGroupEnd of " + group);
+            settleEnd(end, count);
         }
+    }
+
+    private void settleCall(OperationLog.Entry call, int count) {
+        core.calls().settle(result, call.function(), call.call() + " in " + group(count));
+    }
+
+    private void settleEnd(int end, int count) {
+        core.calls().settle(end, "ncclGroupEnd", "ncclGroupEnd of " + group(count));
+    }
+
+    private static String group(int count) {
+        return "a group of " + count + (count == 1 ? " operation" : " operations");
     }
 
     @Override
@@ -123,14 +170,11 @@ final class DirectCallGroup extends CallGroup {
             second = null;
             // Another thread may use this group now. Freeing a buffer may call NCCL, so it comes last.
             pass.leave();
-            unpin(one);
-            unpin(other);
-        }
-    }
-
-    private static void unpin(DeviceBuffer<?> buffer) {
-        if (buffer != null) {
-            buffer.unpin();
+            if (other != null) {
+                one.unpinBoth(other);
+            } else if (one != null) {
+                one.unpin();
+            }
         }
     }
 }

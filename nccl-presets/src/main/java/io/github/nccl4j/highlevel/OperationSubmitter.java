@@ -413,16 +413,11 @@ final class OperationSubmitter {
             graph.keep(send);
             graph.keep(recv);
         }
-        send.pin();
+        send.pinBoth(recv);
         try {
-            recv.pin();
-            try {
-                observed(code, sendAddress, recvAddress, count, type, op, peer, extra, stream, config, null, null);
-            } finally {
-                recv.unpin();
-            }
+            observed(code, sendAddress, recvAddress, count, type, op, peer, extra, stream, config, null, null);
         } finally {
-            send.unpin();
+            send.unpinBoth(recv);
         }
     }
 

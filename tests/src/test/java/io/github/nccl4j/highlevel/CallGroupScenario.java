@@ -100,19 +100,31 @@ public final class CallGroupScenario {
     /** Both calls are made or none; the thread is in no group, and nobody is inside afterwards. */
     private static void failure(
             Communicator communicator, CudaStream stream, DeviceBuffer<Float32> send, DeviceBuffer<Float32> recv) {
+        DeviceBuffer<Float32> wrong = send.slice(0, 13);
+        fails(
+                () -> communicator.sendRecv(wrong, 2, recv, 0, stream),
+                "ncclSend of 13 float32 to rank 2 in a group of 2 operations",
+                List.of("start", "send", "end"));
+        fails(
+                () -> communicator.sendRecv(recv, 2, wrong, 0, stream),
+                "ncclRecv of 13 float32 from rank 0 in a group of 2 operations",
+                List.of("start", "send", "receive", "end"));
+        fails(
+                () -> communicator.gather(wrong, 2, stream),
+                "ncclSend of 13 float32 to rank 2 in a group of 1 operation",
+                List.of("start", "send", "end"));
+        alike("sendRecv after a failure", 2, () -> communicator.sendRecv(send, 2, recv, 0, stream));
+    }
+
+    private static void fails(Runnable operation, String expected, List<String> expectedCalls) {
         List<String> calls = logged(() -> {
             try {
-                communicator.sendRecv(send.slice(0, 13), 2, recv, 0, stream);
+                operation.run();
                 throw new AssertionError("nothing was thrown");
             } catch (NcclResultException e) {
-                String expected = "ncclSend of 13 float32 to rank 2 in a group of 1 operation";
                 equal(true, e.getMessage().contains(expected), e.getMessage());
             }
         });
-        equal(
-                List.of("start", "send", "end"),
-                calls.stream().map(call -> call.split(" ")[0]).toList(),
-                "calls");
-        alike("sendRecv after a failure", 2, () -> communicator.sendRecv(send, 2, recv, 0, stream));
+        equal(expectedCalls, calls.stream().map(call -> call.split(" ")[0]).toList(), "calls");
     }
 }

@@ -174,7 +174,15 @@ public final class OperationLog {
      * but never throws.
      */
     public Entry last() {
-        long sequence = recorded();
+        return numbered(recorded());
+    }
+
+    /** As {@link #last}, the operation before it. */
+    public Entry lastButOne() {
+        return numbered(Math.max(0, recorded() - 1));
+    }
+
+    private Entry numbered(long sequence) {
         return sequence == 0
                 ? new Entry(0, 0, OperationKind.NONE.code(), 0, 0, 0, 0, 0, 0, 0)
                 : entry(words, sequence, enqueuedTime(sequence), doneTime(sequence));

@@ -22,6 +22,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -71,6 +72,35 @@ class HostStreamsTest {
                     work.await(SOON);
                 }
                 assertEquals(1, first(buffer, stream));
+            }
+        });
+    }
+
+    @Test
+    void closingAStreamDoesNotWaitForAThreadThatDoes() throws Exception {
+        CountDownLatch closed = new CountDownLatch(1);
+        RankThreads.run(2, communicator -> {
+            CudaStream stream = CudaStream.nonBlocking(HOST);
+            try (stream;
+                    DeviceBuffer<Float32> buffer = numbers(1, 1 + communicator.rank())) {
+                if (communicator.rank() == 0) {
+                    closed.await();
+                    communicator.send(buffer, 1, stream);
+                    stream.synchronize();
+                    return;
+                }
+                communicator.recv(buffer, 0, stream);
+                Thread waiting = new Thread(stream::synchronize, "waits for a stream");
+                waiting.start();
+                while (Arrays.stream(waiting.getStackTrace()).noneMatch(call -> call.isNativeMethod())) {
+                    Thread.sleep(1);
+                }
+                stream.close();
+                assertThrows(IllegalStateException.class, stream::synchronize);
+                closed.countDown();
+                waiting.join(SOON.toMillis());
+                assertFalse(waiting.isAlive());
+                assertEquals(1, first(buffer));
             }
         });
     }
