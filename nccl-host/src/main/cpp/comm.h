@@ -169,6 +169,7 @@ class Comm {
   std::atomic<int> leftToThread{0};
   /** The same number after the next operation that the thread has to continue. */
   std::atomic<int> nextLeftToThread{0};
+  /** Call after an operation that its call completed. Writes only a change: a write costs a locked instruction. */
   void ranWithoutThread() {
     if (nextLeftToThread.load(std::memory_order_relaxed) != 0) nextLeftToThread = 0;
   }
@@ -291,8 +292,9 @@ enum Allow : unsigned { kAllowNone = 0, kAllowFailed = 1, kAllowRevoked = 2, kAl
 std::shared_ptr<Comm> requireReadyComm(ncclComm_t handle, const char* call, unsigned allowed = kAllowNone);
 
 /**
- * The same for operations, without a lock or a count of references if the thread used the communicator last. The thread keeps it
- * until its next operation; one with a profiler, whose end the plugin awaits, goes to `own` instead.
+ * The same for operations, without a lock or a count of references if the thread used the communicator last. The thread keeps the
+ * communicator until its next operation. It does not keep one with a profiler, because the plugin is told its end: the reference
+ * is in `own` then.
  */
 const CommRef& requireReadyComm(ncclComm_t handle, const char* call, CommRef& own);
 
