@@ -162,6 +162,8 @@ bool Channel::hasSlots(uint32_t wanted) {
   return nextOut_ - peerReadFrames_ <= kSlots - wanted;
 }
 
+bool Channel::hasRoomForOptionalFrame() { return hasSlots(kSlots / 2); }
+
 bool Channel::sendFrame(const Frame& frame, const char* elements) {
   uint32_t slots = slotsOf(frame);
   if (!hasSlots(slots)) return false;
@@ -185,6 +187,13 @@ bool Channel::sendFrame(const Frame& frame, const char* elements) {
 
 bool Channel::hasFrame() const {
   return inSlots_[nextIn_ % kSlots].number.load(std::memory_order_acquire) == nextIn_;
+}
+
+bool Channel::isNext(FrameKind kind) const {
+  if (!hasFrame()) return false;
+  Frame frame;
+  memcpy(reinterpret_cast<char*>(&frame) + sizeof frame.number, inSlots_[nextIn_ % kSlots].rest, sizeof Slot::rest);
+  return frame.kind == kind;
 }
 
 bool Channel::receiveFrame(Frame& frame, char* elements) {

@@ -59,6 +59,8 @@ class Channel {
   static uint32_t slotsOf(const Frame& frame) { return slotsFor(frame.inlined); }
   /** True if a frame with this many bytes of elements can be sent now. Only for shared memory. */
   bool hasRoomForFrame(size_t elements) { return hasSlots(slotsFor(elements)); }
+  /** True if half of the slots are free: those for frames that need not be sent. Only for shared memory. */
+  bool hasRoomForOptionalFrame();
   /** Sends a frame with its elements, with the next number; false if its slots are not free. Only for shared memory. */
   bool sendFrame(const Frame& frame, const char* elements = nullptr);
   /**
@@ -66,6 +68,8 @@ class Channel {
    * shared memory.
    */
   bool receiveFrame(Frame& frame, char* elements);
+  /** True if the next frame has arrived and is of this kind. Only for shared memory. */
+  bool isNext(FrameKind kind) const;
   /** As sendParts of socket.h; may modify the parts. */
   long send(iovec* parts, size_t count);
   /** As receiveSome of socket.h. Copies the elements of an accepted offer before others. */

@@ -3,7 +3,7 @@
 // 1. All ranks exchange frames that describe their calls; a difference fails both sides before any element reaches a
 //    buffer of the user. Few elements come with the frame; others follow it at once, as far as the connection takes them. In
 //    calls with a root, a rank that needs no elements of the other one compares the frames at its next call, and does not
-//    wait for them.
+//    wait for them. A short Broadcast is an exception, see 4.
 // 2. Elements go directly to the ranks that need them. Many elements for one rank are offered to it in a Data frame; see
 //    channel.h. Others pass the rings: those for several ranks, since readers of the same pages wait for each other, and
 //    those of a Gather or of a Broadcast between two ranks, since both sides of a ring work at the same time. Reductions are
@@ -11,15 +11,21 @@
 //    shared memory.
 // 3. A large AllReduce folds chunk r at rank r only, which distributes its folded elements while it folds the next ones. The
 //    root of a large Broadcast to several ranks sends each of them another chunk, which they distribute in the same way.
+// 4. The elements of a short Broadcast pass a tree. Each rank compares its call with that of its parent, and sends no frame to
+//    ranks that need no elements. If a rank has not made the call, the numbers in later frames show it. Ranks that name
+//    different roots may wait for each other, so a rank that has slept for a while tells its call to all others. Without
+//    shared memory such optional messages could block, so all ranks exchange frames there as in other calls.
 
 #include <string.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "collconfig.h"
 #include "exchange.h"
 #include "reduce.h"
 #include "task.h"
+#include "tree.h"
 
 namespace host {
 namespace {
@@ -44,10 +50,18 @@ class Collective final : public Task {
         inputs_(comm.peers.size()) {}
 
   void start() override {
+    if (isSent_) {
+      mine_.sequence = comm_.entered.sequence();
+    } else {
+      comm_.entered.add(mine_);
+    }
+    for (const Peer& peer : comm_.peers) compareWaiting(peer);
     plan();
-    // The words of other frames hold numbers.
-    bool inlines = !operation_.hasExtras() || (operation_.call != Call::AlltoAllv && operation_.op != kPreMulSum &&
-                                               operation_.extras().config == ConfigWords{});
+    if (tree_) {
+      startTree();
+      return;
+    }
+    bool inlines = inlinesElements();
     // Each rank begins with another one.
     for (int rank = comm_.next(comm_.rank); rank != comm_.rank; rank = comm_.next(rank)) {
       Peer& peer = comm_.peers[static_cast<size_t>(rank)];
@@ -85,6 +99,29 @@ class Collective final : public Task {
     return moved || finishing_;
   }
 
+  bool involves(const Peer& peer) const override {
+    return !tree_ || !peer.data.shared() || isParent(peer) || tree_->isChild(peer.rank);
+  }
+
+  bool dependsOn(Peer& peer) override { return needs(peer) || (tree_ && !released_ && tree_->isAncestor(peer.rank)); }
+
+  void announceWait() override {
+    if (!tree_ || released_ || announced_) return;
+    announced_ = true;
+    Frame frame = mine_;
+    frame.kind = FrameKind::Waiting;
+    frame.words[kCollective] = comm_.entered.number();
+    for (Peer& peer : comm_.peers) {
+      if (peer.rank == comm_.rank) continue;
+      if (!peer.data.shared()) {
+        // Other ranks have the frame of this call.
+        if (tree_->isChild(peer.rank)) peer.post(frame, nullptr, 0);
+      } else if (peer.out.empty() && peer.data.hasRoomForOptionalFrame()) {
+        peer.data.sendFrame(frame);
+      }
+    }
+  }
+
   bool wantsFrame(Peer& peer) override {
     if (peer.rank == comm_.rank) return false;
     const Pair& pair = pairOf(peer);
@@ -98,6 +135,8 @@ class Collective final : public Task {
   void framed(Peer& peer) override {
     Pair& pair = pairOf(peer);
     if (!pair.verified) {
+      bool isCall = peer.frame.kind == FrameKind::Collective || peer.frame.kind == FrameKind::Post;
+      if (isCall && isAhead(peer, 0)) return;
       verify(peer);
       pair.verified = true;
     } else {
@@ -154,7 +193,11 @@ class Collective final : public Task {
     bool canFold = std::all_of(comm_.peers.begin(), comm_.peers.end(), [&](Peer& peer) { return awaited(peer) == 0; });
     return canFold ? 0 : HUGE_VAL;
   }
-  bool arrived(const Peer& peer) const override { return pairs_[static_cast<size_t>(peer.rank)].verified; }
+  bool arrived(const Peer& peer) const override {
+    if (peer.waiting.kind == FrameKind::Waiting && peer.waiting.words[kCollective] == comm_.entered.number()) return true;
+    bool compared = pairs_[static_cast<size_t>(peer.rank)].verified;
+    return compared && (!tree_ || (!peer.data.shared() && peer.unverified.empty()));
+  }
 
   std::string name() const override { return callName(operation_.call); }
   /** A root does not wait: it may have left since it sent its elements. */
@@ -180,6 +223,52 @@ class Collective final : public Task {
 
   Pair& pairOf(const Peer& peer) { return pairs_[static_cast<size_t>(peer.rank)]; }
   Pair& pairOf(int rank) { return pairs_[static_cast<size_t>(rank)]; }
+
+  /** True if few elements come with the frame. The words of other frames hold numbers. */
+  bool inlinesElements() const {
+    return !operation_.hasExtras() || (operation_.call != Call::AlltoAllv && operation_.op != kPreMulSum &&
+                                       operation_.extras().config == ConfigWords{});
+  }
+
+  bool isParent(const Peer& peer) const { return tree_ && !tree_->isRoot() && tree_->parent() == peer.rank; }
+
+  void startTree() {
+    const Operation& op = operation_;
+    for (Peer& peer : comm_.peers) {
+      if (peer.rank == comm_.rank) continue;
+      Pair& pair = pairOf(peer);
+      // A child gets the frame with the elements.
+      if (!peer.data.shared() && !tree_->isChild(peer.rank)) peer.post(mine_, nullptr, 0);
+      if (isParent(peer)) {
+        pair.in = {op.recv, op.bytes()};
+        if (inlinesElements() && op.bytes() <= peer.maxInlined()) pair.inlined = op.bytes();
+        unverified_++;
+        continue;
+      }
+      pair.verified = true;
+      if (!peer.data.shared()) peer.unverified.push_back(mine_);
+    }
+    if (tree_->isRoot()) {
+      if (op.recv != op.send) memmove(op.recv, op.send, op.bytes());
+      // runEagerly has sent them.
+      if (isSent_) forwarded_ = true;
+    }
+    advance();
+  }
+
+  /** Sends the elements to the children, once this rank has them. */
+  void forward() {
+    if (!tree_->isRoot() && pairOf(tree_->parent()).in.size > 0) return;
+    forwarded_ = true;
+    tree_->eachChild([&](int rank) {
+      Peer& peer = comm_.peers[static_cast<size_t>(rank)];
+      if (inlinesElements()) {
+        peer.postInlined(mine_, operation_.recv, operation_.bytes());
+      } else {
+        peer.post(mine_, operation_.recv, operation_.bytes());
+      }
+    });
+  }
 
   /** True if a Data frame precedes this many bytes to or from the peer; equal at both ranks. */
   bool isOffered(const Peer& peer, size_t bytes) const {
@@ -248,6 +337,10 @@ class Collective final : public Task {
     }
     if (op.call == Call::Broadcast && bytes >= kChunked && bytes / pairs_.size() >= kLeastChunk && pairs_.size() > 2) {
       planChunkedBroadcast();
+      return;
+    }
+    if (isShortBroadcast(op)) {
+      tree_.emplace(comm_.rank, op.root, comm_.ranks);
       return;
     }
     Exchange exchange(op, comm_.rank);
@@ -339,7 +432,8 @@ class Collective final : public Task {
     if (unverified_ > 0) return;
     if (!released_) release();
     if (folding_ && !folded_ && !inRings_) foldWindows();
-    finishing_ = !folding_ || folded_;
+    if (tree_ && !forwarded_) forward();
+    finishing_ = (!folding_ || folded_) && (!tree_ || forwarded_);
   }
 
   void release() {
@@ -496,7 +590,7 @@ class Collective final : public Task {
 
   const Operation operation_;
   const bool isSent_;  // the frames, and their elements
-  const Frame mine_;
+  Frame mine_;
   ByRank<Pair> pairs_;
   std::vector<char> staged_;
   char* ownTo_ = nullptr;
@@ -505,6 +599,11 @@ class Collective final : public Task {
   int unverified_ = 0;
   bool released_ = false;   // all ranks are in this call, so elements may flow
   bool finishing_ = false;  // all sends of this rank are queued
+
+  // A short Broadcast.
+  std::optional<Tree> tree_;
+  bool forwarded_ = false;
+  bool announced_ = false;
 
   // The fold: the elements of all ranks, in rings or in windows, and the destination of the result.
   bool folding_ = false;

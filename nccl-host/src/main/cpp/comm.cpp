@@ -161,6 +161,14 @@ void Peer::failUnintelligible() const {
   fail(ncclInternalError, "rank %d sent something unintelligible", rank);
 }
 
+bool Peer::takeWaiting() {
+  if (!data.shared() || !data.isNext(FrameKind::Waiting)) return false;
+  char unused[kMaxInlined];
+  data.receiveFrame(waiting, unused);
+  if (waiting.kind != FrameKind::Waiting) failUnintelligible();
+  return true;
+}
+
 int Peer::receiveFrame() {
   if (data.shared()) {
     if (data.receiveFrame(frame, elements)) return 1;

@@ -11,11 +11,14 @@
 // from a slow one: only a deadline for operations, NCCL4J_HOST_OP_TIMEOUT, ends the waiting for that rank.
 #pragma once
 
+#include <math.h>
 #include <sys/types.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -79,6 +82,9 @@ struct Peer {
   /** Frames of calls that this rank completed without waiting for the peer's. The next frames of the peer must agree. */
   Fifo<Frame> unverified;
 
+  /** The last Waiting frame of the peer; of another kind if there was none. */
+  Frame waiting;
+
   // Send and Recv calls of the peer without a match at this rank.
   Fifo<RemoteSend> remoteSends;
   Fifo<Frame> remoteRecvs;
@@ -111,8 +117,34 @@ struct Peer {
   void acceptData(size_t size);
   /** For bytes that no rank sends. */
   [[noreturn]] void failUnintelligible() const;
+  /** Takes the next frame if it is a Waiting frame in shared memory. */
+  bool takeWaiting();
   /** Receives a frame without waiting: 1, 0 if there is none, -1 at the end. Throws if it is none of this connection. */
   int receiveFrame();
+};
+
+/** The collectives that a rank has entered, numbered in their order. */
+class Entered {
+ public:
+  void add(Frame& call) {
+    number_++;
+    call.sequence = sequence();
+    recent_[number_ % kKept] = call;
+  }
+  /** The number of the last one. */
+  uint64_t number() const { return number_; }
+  /** The same in frames. */
+  uint16_t sequence() const { return static_cast<uint16_t>(number_); }
+  /** The collective with this number, if it is one of the last; else NULL. */
+  const Frame* find(uint64_t number) const {
+    bool kept = number > 0 && number <= number_ && number_ - number < kKept;
+    return kept ? &recent_[number % kKept] : nullptr;
+  }
+
+ private:
+  static constexpr size_t kKept = 16;
+  uint64_t number_ = 0;
+  Frame recent_[kKept];
 };
 
 /** The part of a communicator's configuration that this engine uses. */
@@ -156,6 +188,21 @@ class Comm {
   std::unique_ptr<char[]> scratch;  // windows of the fold
   std::atomic<size_t> scratchBytes{0};
   std::atomic<size_t> ringBytes{0};  // of the rings that this rank writes
+
+  // These need `operation`.
+  Entered entered;
+  /** A peer that has called more collectives. The operation takes no more frames, and fails with what that peer reports. */
+  const Peer* ahead = nullptr;
+  double patience = HUGE_VAL;  // the time from which on it fails without a report
+  /** True if no peer has a connection without shared memory. */
+  bool sharesWithAll() {
+    if (!sharesWithAll_) {
+      sharesWithAll_ = std::all_of(peers.begin(), peers.end(), [&](const Peer& peer) {
+        return peer.rank == rank || peer.data.shared();
+      });
+    }
+    return *sharesWithAll_;
+  }
 
   Lifecycle lifecycle;
   /** Readable from an abort on, and during an interrupt. */
@@ -264,6 +311,7 @@ class Comm {
 
  private:
   std::unique_ptr<Failure> peerFailure_;
+  std::optional<bool> sharesWithAll_;
   bool reported_ = false;  // the other ranks know that this rank takes no further part
   bool isFullReadDue();
   unsigned controlReads_ = 0;

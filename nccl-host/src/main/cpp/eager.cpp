@@ -10,6 +10,7 @@
 #include "processors.h"
 #include "reduce.h"
 #include "task.h"
+#include "tree.h"
 
 namespace host {
 namespace {
@@ -85,6 +86,7 @@ class EagerCollective {
   }
 
   void send() {
+    comm_.entered.add(mine_);
     for (int rank = comm_.next(comm_.rank); rank != comm_.rank; rank = comm_.next(rank)) {
       Peer& peer = comm_.peers[static_cast<size_t>(rank)];
       const char* elements = exchange_.elementsFor(rank);
@@ -144,9 +146,65 @@ class EagerCollective {
   Comm& comm_;
   const Operation& operation_;
   const Exchange exchange_;
-  const Frame mine_;
+  Frame mine_;
   const size_t bytes_;
   uint32_t awaited_ = 0;  // a bit for each rank without whose frame this call cannot end
+};
+
+/** A Broadcast of elements that pass a tree. */
+class EagerBroadcast {
+ public:
+  EagerBroadcast(Comm& comm, const Operation* operation, size_t)
+      : comm_(comm),
+        operation_(*operation),
+        tree_(comm.rank, operation->root, comm.ranks),
+        mine_(operation->frame()),
+        bytes_(operation->bytes()) {}
+
+  /** As for other collectives. */
+  bool prepare() {
+    bool idle = comm_.sharesWithAll() && (tree_.isRoot() || isIdle(parent(), 0));
+    tree_.eachChild([&](int rank) { idle = idle && isIdle(peer(rank), bytes_); });
+    return idle;
+  }
+
+  void send() {
+    comm_.entered.add(mine_);
+    if (tree_.isRoot()) forward(operation_.send);
+  }
+
+  /** As for other collectives. */
+  bool receive(uint32_t& arrived) {
+    if (tree_.isRoot()) return true;
+    int looks = kLooks;
+    Arrival arrival = takeFrame(parent(), looks, [&](const Frame& frame) {
+      return frame.inlined == bytes_ && isSameCall(frame, mine_);
+    });
+    if (arrival != Arrival::None) arrived |= 1u << tree_.parent();
+    return arrival == Arrival::Right;
+  }
+
+  void finish() {
+    const char* elements = tree_.isRoot() ? operation_.send : parent().inlined();
+    if (!tree_.isRoot()) forward(elements);
+    if (operation_.recv != elements) memmove(operation_.recv, elements, bytes_);
+  }
+
+ private:
+  Peer& peer(int rank) { return comm_.peers[static_cast<size_t>(rank)]; }
+  Peer& parent() { return peer(tree_.parent()); }
+
+  void forward(const char* elements) {
+    Frame frame = mine_;
+    frame.add(elements, bytes_);
+    tree_.eachChild([&](int rank) { peer(rank).data.sendFrame(frame, elements); });
+  }
+
+  Comm& comm_;
+  const Operation& operation_;
+  const Tree tree_;
+  Frame mine_;
+  const size_t bytes_;
 };
 
 /** Send and Recv calls of a group, at most one of each for a rank. This rank has no connection to itself. */
@@ -176,6 +234,7 @@ class EagerMessages {
       const Operation& first = lane->send != nullptr ? *lane->send : *lane->recv;
       Frame frame = first.frame();
       frame.kind = FrameKind::Post;
+      frame.sequence = comm_.entered.sequence();
       if (lane->both()) frame.op = kAlsoReceives;
       frame.add(first.send, lane->sentBytes());
       lane->peer->data.sendFrame(frame, first.send);
@@ -186,7 +245,7 @@ class EagerMessages {
   bool receive(uint32_t& arrived) {
     int looks = kLooks;
     for (Lane* lane = lanes_; lane != end_; lane++) {
-      Arrival arrival = takeFrame(*lane->peer, looks, [&](const Frame& frame) { return lane->isMatch(frame, comm_.rank); });
+      Arrival arrival = takeFrame(*lane->peer, looks, [&](const Frame& frame) { return lane->isMatch(frame, comm_); });
       if (arrival != Arrival::None) arrived |= 1u << lane->peer->rank;
       if (arrival != Arrival::Right) return false;
     }
@@ -211,9 +270,10 @@ class EagerMessages {
     size_t receivedBytes() const { return recv != nullptr ? recv->bytes() : 0; }
 
     /** True if the peer's frame announces the calls that match these, and no other. */
-    bool isMatch(const Frame& frame, int rank) const {
+    bool isMatch(const Frame& frame, const Comm& comm) const {
       const Operation& own = recv != nullptr ? *recv : *send;
-      return frame.kind == FrameKind::Post && frame.root == rank && frame.count == own.count && frame.type == own.type &&
+      return frame.kind == FrameKind::Post && frame.sequence == comm.entered.sequence() && frame.root == comm.rank &&
+             frame.count == own.count && frame.type == own.type &&
              frame.call == (recv != nullptr ? Call::Send : Call::Recv) && frame.op == (both() ? kAlsoReceives : 0) &&
              frame.inlined == receivedBytes();
     }
@@ -260,7 +320,9 @@ bool runEagerly(Comm& comm, const Operation* operations, size_t count, Begun& be
     return isPointToPoint(operation.call);
   });
   if (messages) return run<EagerMessages>(comm, operations, count, begun);
-  return count == 1 && run<EagerCollective>(comm, operations, count, begun);
+  if (count != 1) return false;
+  return isShortBroadcast(*operations) ? run<EagerBroadcast>(comm, operations, count, begun)
+                                       : run<EagerCollective>(comm, operations, count, begun);
 }
 
 }  // namespace host

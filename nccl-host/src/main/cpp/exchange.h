@@ -5,6 +5,11 @@
 
 namespace host {
 
+/** True for a Broadcast whose elements pass a Tree. */
+inline bool isShortBroadcast(const Operation& operation) {
+  return operation.call == Call::Broadcast && operation.count > 0 && operation.bytes() <= kMaxInlined;
+}
+
 /** The elements of a collective at one rank, in blocks of Operation::bytes(). Not for AlltoAllv. */
 class Exchange {
  public:

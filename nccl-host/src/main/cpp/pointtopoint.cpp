@@ -71,7 +71,9 @@ class PointToPoint final : public Task {
     Lane& lane = laneOf(peer);
     const Frame& frame = peer.frame;
     switch (frame.kind) {
-      case FrameKind::Collective: failMismatch(peer, frame, firstUnfinished(peer).frame());
+      case FrameKind::Collective:
+        if (isAhead(peer, 1)) return;
+        failMismatch(peer, frame, firstUnfinished(peer).frame());
       case FrameKind::Post: {
         bool sends = frame.call == Call::Send;
         bool receives = frame.call == Call::Recv || (sends && frame.op == kAlsoReceives);
@@ -80,6 +82,8 @@ class PointToPoint final : public Task {
         if ((!sends && !receives) || frame.root != comm_.rank || frame.inlined != (fits ? eager : 0)) {
           peer.failUnintelligible();
         }
+        if (isAhead(peer, 0)) return;
+        if (frame.sequence != comm_.entered.sequence()) failBehind(peer, frame, description());
         if (receives) peer.remoteRecvs.push_back(frame);
         if (sends) peer.remoteSends.push_back({frame, {}, fits ? 0 : eager});
         match(peer);
@@ -170,6 +174,7 @@ class PointToPoint final : public Task {
   Frame post(const Operation& operation) const {
     Frame frame = operation.frame();
     frame.kind = FrameKind::Post;
+    frame.sequence = comm_.entered.sequence();
     return frame;
   }
 

@@ -22,6 +22,11 @@ namespace {
 /** Maximum number of bytes of one rank before other ranks are served. */
 constexpr size_t kTurn = 1 << 20;
 
+/** Seconds from the first sleep to the first comparison of calls that this rank does not await, and the maximum between two. */
+constexpr double kFirstComparison = 0.01;
+constexpr double kComparisonPeriod = 1;
+
+
 class Runner {
  public:
   explicit Runner(Work& work) : work_(&work), lock_(std::move(work.begun.lock)), task_(work.first()) {
@@ -98,6 +103,7 @@ class Runner {
         for (Peer& peer : comm().peers) {
           if (work_->begun.hasArrived(peer)) take(peer);
         }
+        for (Peer& peer : comm().peers) takeWaiting(peer);
       }
       while (task_ != nullptr) {
         moved |= transfer();
@@ -141,7 +147,8 @@ class Runner {
       if (now() >= deadline()) {
         std::vector<int> missing, absent;
         for (Peer& peer : comm().peers) {
-          if (peer.rank == comm().rank || (!task().needs(peer) && peer.out.empty())) continue;
+          if (peer.rank == comm().rank || (!task().dependsOn(peer) && peer.out.empty())) continue;
+          takeUnawaited(peer);
           missing.push_back(peer.rank);
           if (!task().arrived(peer)) absent.push_back(peer.rank);
         }
@@ -151,6 +158,8 @@ class Runner {
                              "rank %d waited %.1f s in %s for %s", comm().rank, now() - started_,
                              task().description().c_str(), rankList(missing).c_str()));
       }
+      if (now() >= comm().patience) task().failAhead();
+      if (now() >= nextComparison_) compareUnawaited();
       return false;
     });
   }
@@ -209,6 +218,7 @@ class Runner {
       if (wait.freeSlots > 0 || wait.room || wait.answer) events |= peer.data.shared() ? POLLIN : POLLOUT;
       if (events != 0) polled.push_back({peer.data.descriptor(), events, 0});
     }
+    wakeTime = std::min({wakeTime, nextComparison_, comm().patience});
     // After the doorbells are armed: later data rings one.
     return std::min(wakeTime, task().addDescriptors(polled));
   }
@@ -266,7 +276,7 @@ class Runner {
     task().start();
     involved_ = 0;
     for (Peer& peer : comm().peers) {
-      if (peer.rank == comm().rank || (peer.out.empty() && !task().involves(peer))) continue;
+      if (peer.rank == comm().rank || (peer.out.empty() && !hasManyLate(peer) && !task().involves(peer))) continue;
       if (involved_ < kFew) few_[involved_] = &peer;
       involved_++;
     }
@@ -368,11 +378,36 @@ class Runner {
   }
 
   /** The frames of earlier calls come first. */
-  bool wantsFrame(Peer& peer) { return peer.unverified.size() >= kLateFrames || task().wantsFrame(peer); }
+  bool wantsFrame(Peer& peer) { return comm().ahead == nullptr && (hasManyLate(peer) || task().wantsFrame(peer)); }
+  static bool hasManyLate(const Peer& peer) { return peer.unverified.size() >= kLateFrames; }
+
+  /** Takes the Waiting frames that come next, also those of a peer of which the task wants none. */
+  void takeWaiting(Peer& peer) {
+    while (peer.takeWaiting()) task().compareWaiting(peer);
+  }
+
+  /** Takes the frames of a peer that no call awaits. */
+  void takeUnawaited(Peer& peer) {
+    takeWaiting(peer);
+    while (!peer.unverified.empty() && peer.receiveFrame() > 0) take(peer);
+  }
+
+  /** Ranks whose calls differ may all wait for others: compares also the calls that they do not await. */
+  void compareUnawaited() {
+    bool first = nextComparison_ == 0;
+    comparisonPeriod_ = first ? kFirstComparison : std::min(2 * comparisonPeriod_, kComparisonPeriod);
+    nextComparison_ = now() + comparisonPeriod_;
+    if (first) return;
+    task().announceWait();
+    for (Peer& peer : comm().peers) takeUnawaited(peer);
+  }
 
   /** Passes the frame that arrived to its task. */
   void take(Peer& peer) {
-    if (peer.unverified.empty()) {
+    if (peer.frame.kind == FrameKind::Waiting) {
+      peer.waiting = peer.frame;
+      task().compareWaiting(peer);
+    } else if (peer.unverified.empty()) {
       task().framed(peer);
     } else {
       task().verifyLate(peer);
@@ -465,6 +500,8 @@ class Runner {
   Peer* few_[kFew];      // these peers, if they are few
   bool begun_ = false;
   bool finished_ = false;
+  double nextComparison_ = 0;
+  double comparisonPeriod_ = 0;
   std::unique_ptr<Failure> failure_;
 };
 

@@ -9,6 +9,12 @@
 #include "collconfig.h"
 
 namespace host {
+namespace {
+
+/** Seconds for a peer that has called more collectives to report what differs. */
+constexpr double kPatience = 0.5;
+
+}  // namespace
 
 // Never destroyed: threads of streams continue while the process ends.
 const Extras& Operation::kNoExtras = *new Extras;
@@ -22,7 +28,7 @@ Frame Operation::frame() const {
   Frame frame;
   frame.call = call;
   frame.type = static_cast<uint8_t>(type);
-  frame.op = static_cast<int16_t>(op);
+  frame.op = static_cast<int8_t>(op);
   frame.root = root;
   frame.count = count;
   if (!hasExtras()) return frame;
@@ -67,6 +73,7 @@ std::string describe(const Frame& frame) {
 }
 
 void Task::verify(const Peer& peer, const Frame& theirs, const Frame& mine) const {
+  if (theirs.kind == FrameKind::Collective && theirs.sequence != mine.sequence) failBehind(peer, theirs, describe(mine));
   if (theirs.kind != FrameKind::Collective || theirs.call != mine.call || theirs.type != mine.type ||
       theirs.op != mine.op || theirs.root != mine.root || theirs.count != mine.count) {
     failMismatch(peer, theirs, mine);
@@ -87,6 +94,40 @@ void Task::verifyLate(Peer& peer) const {
   verify(peer, peer.frame, peer.unverified.front());
   if (peer.frame.inlined > 0) peer.failUnintelligible();
   peer.unverified.pop_front();
+}
+
+void Task::compareWaiting(const Peer& peer) const {
+  const Frame* mine = comm_.entered.find(peer.waiting.words[kCollective]);
+  if (peer.waiting.kind != FrameKind::Waiting || mine == nullptr) return;
+  Frame theirs = peer.waiting;
+  theirs.kind = FrameKind::Collective;
+  theirs.sequence = mine->sequence;
+  verify(peer, theirs, *mine);
+}
+
+void Task::failBehind(const Peer& peer, const Frame& theirs, const std::string& mine) const {
+  int missing = static_cast<uint16_t>(comm_.entered.sequence() - theirs.sequence);
+  // A Send or Recv came in place of the collective after those that the peer has called.
+  if (theirs.kind == FrameKind::Post) missing--;
+  const Frame* skipped = comm_.entered.find(comm_.entered.number() - static_cast<uint64_t>(missing));
+  if (skipped != nullptr && describe(*skipped) != describe(theirs)) failMismatch(peer, theirs, *skipped);
+  fail(
+      ncclInvalidUsage, "rank %d called %s while rank %d, which has called more collectives before, called %s", peer.rank,
+      describe(theirs).c_str(), comm_.rank, mine.c_str());
+}
+
+bool Task::isAhead(const Peer& peer, int allowed) {
+  int more = static_cast<int16_t>(static_cast<uint16_t>(peer.frame.sequence - comm_.entered.sequence()));
+  if (more <= allowed) return false;
+  comm_.ahead = &peer;
+  comm_.patience = now() + kPatience;
+  return true;
+}
+
+void Task::failAhead() const {
+  fail(
+      ncclInvalidUsage, "rank %d, which has called more collectives before, called %s while rank %d called %s",
+      comm_.ahead->rank, describe(comm_.ahead->frame).c_str(), comm_.rank, description().c_str());
 }
 
 void Task::failMismatch(const Peer& peer, const Frame& theirs, const Frame& mine) const {

@@ -133,6 +133,12 @@ class Task {
   virtual void start() = 0;
   /** Compares the peer's frame with that of a call that this rank completed without it. */
   void verifyLate(Peer& peer) const;
+  /** Compares the last Waiting frame of a peer with the call of that number, unless this rank has still to call it. */
+  void compareWaiting(const Peer& peer) const;
+  /** Throws the error for Comm::ahead. */
+  [[noreturn]] void failAhead() const;
+  /** Tells the other ranks the call of this task, if they do not know it. Called when the thread has slept for a while. */
+  virtual void announceWait() {}
   /** True if the started task may send to this peer or receive from it. */
   virtual bool involves(const Peer&) const { return true; }
   /** True if the next frame of this peer is wanted now; its bytes then are not. */
@@ -157,6 +163,8 @@ class Task {
   virtual void finish() {}
   /** True while the task needs data from this peer. */
   virtual bool needs(Peer& peer) { return wantsFrame(peer) || awaited(peer) > 0; }
+  /** True if the task waits for this peer, also by way of others. */
+  virtual bool dependsOn(Peer& peer) { return needs(peer); }
   virtual Source waitsFor() const { return Source::DataStreams; }
   /** True if this peer is known to be in the call; a slow peer may then itself be waiting. */
   virtual bool arrived(const Peer&) const { return false; }
@@ -173,6 +181,10 @@ class Task {
   /** Throws unless the frames of two ranks announce the same collective. */
   void verify(const Peer& peer, const Frame& theirs, const Frame& mine) const;
   [[noreturn]] void failMismatch(const Peer& peer, const Frame& theirs, const Frame& mine) const;
+  /** Sets Comm::ahead and returns true if before its frame the peer has called more collectives, plus `allowed`, than this rank. */
+  bool isAhead(const Peer& peer, int allowed);
+  /** For a frame before which the peer has called fewer collectives than this rank. */
+  [[noreturn]] void failBehind(const Peer& peer, const Frame& theirs, const std::string& mine) const;
   Comm& comm_;
 };
 

@@ -17,12 +17,13 @@
 namespace host {
 
 constexpr uint32_t kWireMagic = 0x34484a4e;
-constexpr uint32_t kWireVersion = 8;
+constexpr uint32_t kWireVersion = 9;
 
 enum class FrameKind : uint8_t {
   Collective,  // a rank has entered a collective; both sides compare
   Post,        // a rank called Send or Recv for the receiver of this frame; the elements of an eager Send are in it or follow
   Data,        // the elements of the next matched Send that is not eager, or many of a collective, follow or are offered
+  Waiting,     // a rank has slept for a while in a short Broadcast; for the comparison of calls only
 };
 
 /** Maximum number of bytes of elements in the slots after a frame, in shared memory. */
@@ -40,8 +41,8 @@ struct Frame {
   FrameKind kind = FrameKind::Collective;
   Call call = Call::AllReduce;
   uint8_t type = 0;
-  uint8_t unused = 0;
-  int16_t op = 0;        // reductions: ncclRedOp_t or kPreMulSum; Post of a Send: see AlsoReceives; else 0
+  int8_t op = 0;  // reductions: ncclRedOp_t or kPreMulSum; Post of a Send: see AlsoReceives; else 0
+  uint16_t sequence = 0;  // Collective: its number; Post: that of the last collective before it; see Entered
   uint16_t inlined = 0;  // number of bytes of elements that belong to the frame: in words, or in the slots after it
   int32_t root = 0;  // rooted calls: the root; Send and Recv: the peer; else 0
   uint64_t count = 0;
@@ -53,9 +54,10 @@ struct Frame {
 };
 static_assert(sizeof(Frame) == 64, "no padding in frames");
 
-/** True if the frames of two ranks announce the same collective, whose words are numbers that must be equal, or elements. */
+/** True if the frames of two ranks announce the same collective. Its words are numbers that must be equal, or elements. */
 inline bool isSameCall(const Frame& one, const Frame& other) {
-  bool same = one.kind == FrameKind::Collective && other.kind == FrameKind::Collective && one.call == other.call &&
+  bool same = one.kind == FrameKind::Collective && other.kind == FrameKind::Collective &&
+              one.sequence == other.sequence && one.call == other.call &&
               one.type == other.type && one.op == other.op && one.root == other.root && one.count == other.count;
   if (!same || one.inlined > 0 || other.inlined > 0) return same;
   uint64_t difference = 0;
@@ -73,16 +75,18 @@ constexpr size_t kMany = 64 << 10;
 constexpr uint32_t kFirstFrame = 0u - 200;
 
 /** Frame::op of the Post of a Send whose rank also called Recv with the same count and type. */
-constexpr int16_t kAlsoReceives = 1;
+constexpr int8_t kAlsoReceives = 1;
 
 /**
  * Indexes of Frame::words. AlltoAllv: hashes of matrices that must agree, and the two counts of this pair. PreMulSum: this
- * rank's scalar. Data: the addresses of offered elements, and of the token of their process; 0 if the elements follow.
+ * rank's scalar. Data: the addresses of offered elements, and of the token of their process; 0 if the elements follow. Waiting:
+ * the number of the collective, from Entered.
  */
 enum FrameWord {
   kHashSendCounts, kHashRecvCounts, kHashRecvDisplacements, kSendCount, kRecvCount,
   kScalar = 4,
   kAddress = 0, kToken = 1,
+  kCollective = 4,
 };
 
 /** Signals with equal keys are counted together: those of one rank, for one context and index. */

@@ -68,14 +68,19 @@ TEST_F(EagerTest, EveryCallMovesItsElements) {
       {Call::Gather, 1, {}, {1, 2}, {0, 0, 0, 0}},
       {Call::Scatter, 0, {}, {3, 4}, {1, 2, 0, 0}},
       {Call::Scatter, 1, {10, 20}, {}, {10, 20, 0, 0}},
+      // Its receivers send nothing.
       {Call::Broadcast, 0, {}, {1, 2}, {1, 2, 0, 0}},
-      {Call::Broadcast, 1, {10, 20}, {}, {10, 20, 0, 0}},
+      {Call::Broadcast, 1, {10, 20}, {-1}, {10, 20, 0, 0}},
   };
   for (const Case& one : cases) {
     SCOPED_TRACE(std::string(callName(one.call)) + " " + std::to_string(one.root));
     std::fill(got, got + 4, 0);
     Operation call = blocks(one.call, one.root);
-    sendCall(call, one.theirs);
+    if (one.call == Call::Broadcast && one.root == 0) {
+      collectives++;
+    } else {
+      sendCall(call, one.theirs);
+    }
     EXPECT_TRUE(ends(call));
     EXPECT_EQ(one.got, all());
     EXPECT_EQ(one.sent, sent());
@@ -100,6 +105,7 @@ TEST_F(EagerTest, ElementsInSeveralSlots) {
   sum.recv = reinterpret_cast<char*>(result.data());
   sum.count = ours.size();
   Frame frame = sum.frame();
+  frame.sequence = 1;
   frame.inlined = kMaxInlined;
   ASSERT_TRUE(theirs.sendFrame(frame, reinterpret_cast<const char*>(others.data())));
   EXPECT_TRUE(ends(sum));
@@ -114,6 +120,7 @@ TEST_F(EagerTest, ElementsThatFillTheWordsAndOneMore) {
     sum.recv = reinterpret_cast<char*>(result.data());
     sum.count = count;
     Frame frame = sum.frame();
+    frame.sequence = static_cast<uint16_t>(++collectives);
     frame.add(others.data(), sum.bytes());
     ASSERT_TRUE(theirs.sendFrame(frame, reinterpret_cast<const char*>(others.data())));
     EXPECT_TRUE(ends(sum));
@@ -146,6 +153,7 @@ TEST_F(EagerTest, ATaskKeepsTheFramesOfTheOtherRanks) {
   Operation sum = operation(Call::AllReduce);
   auto sendFrom = [&](int peer, int32_t element) {
     Frame frame = sum.frame();
+    frame.sequence = 1;
     frame.add(&element, sizeof element);
     ASSERT_TRUE(ends[peer].sendFrame(frame));
   };
@@ -157,31 +165,32 @@ TEST_F(EagerTest, ATaskKeepsTheFramesOfTheOtherRanks) {
   EXPECT_EQ(115, out);
 }
 
-TEST_F(EagerTest, ALateRootFrameOfAnEarlierCallIsNotComparedTwice) {
+TEST_F(EagerTest, ALateFrameOfAnEarlierCallIsNotComparedTwice) {
   // Rank 0 needs no elements of rank 1, which is late by one call.
-  EXPECT_TRUE(ends(operation(Call::Broadcast)));
+  EXPECT_TRUE(ends(reduceToPeer()));
   EXPECT_FALSE(ends(operation(Call::AllReduce)));
-  sendCall(operation(Call::Broadcast));
+  send(reduceToPeer().frame());
   sendCall(operation(Call::AllReduce), {7});
   runCollective(*rank.comm, operation(Call::AllReduce), std::move(begun));
   EXPECT_EQ(12, out);
   EXPECT_TRUE(rank.peer(1).unverified.empty());
 }
 
-TEST_F(EagerTest, ABroadcastThatATaskContinuesIsComparedOnce) {
+TEST_F(EagerTest, AScatterThatATaskContinuesIsComparedOnce) {
   Connected three(3, true, {}, 1);
   Channel ends[3];
   for (int peer : {0, 2}) {
     PeerEnd& end = three.ends[static_cast<size_t>(peer)];
     ends[peer].open(std::move(end.data), end.memory, kTestRing, false);
   }
-  Operation broadcast = operation(Call::Broadcast);
-  EXPECT_FALSE(runEagerly(*three.comm, &broadcast, 1, begun));
+  Operation scatter = operation(Call::Scatter);
+  EXPECT_FALSE(runEagerly(*three.comm, &scatter, 1, begun));
   int32_t element = 9;
-  Frame frame = broadcast.frame();
+  Frame frame = scatter.frame();
+  frame.sequence = 1;
   frame.add(&element, sizeof element);
   ASSERT_TRUE(ends[0].sendFrame(frame));
-  runCollective(*three.comm, operation(Call::Broadcast), std::move(begun));
+  runCollective(*three.comm, operation(Call::Scatter), std::move(begun));
   EXPECT_EQ(9, out);
   EXPECT_EQ(1u, three.peer(2).unverified.size());
 }
@@ -232,32 +241,32 @@ TEST_F(EagerTest, EveryWordOfAConfigurationIsCompared) {
 }
 
 TEST_F(EagerTest, AFrameOfAnEarlierCallHasNoElements) {
-  EXPECT_TRUE(ends(operation(Call::Broadcast)));
-  sendCall(operation(Call::Broadcast), {7});
+  EXPECT_TRUE(ends(reduceToPeer()));
+  sendCall(reduceToPeer(), {7});
   EXPECT_EQ("3: rank 1 sent something unintelligible", collective(Call::AllReduce));
 }
 
-TEST_F(EagerTest, ARootFindsAWrongCallAmongItsBroadcasts) {
-  send(operation(Call::Broadcast).frame());
-  Operation other = operation(Call::Broadcast);
+TEST_F(EagerTest, ARankFindsAWrongCallAmongEarlierOnes) {
+  send(reduceToPeer().frame());
+  Operation other = reduceToPeer();
   other.count = 3;
   send(other.frame());
   std::string failure;
   int calls = 0;
   while (failure.empty() && calls < 40) {
-    failure = collective(Call::Broadcast);
+    failure = run(reduceToPeer());
     calls++;
   }
   EXPECT_EQ(
-      "5: rank 1 called Broadcast(ncclInt32, count 3, root 0) while rank 0 called Broadcast(ncclInt32, count 1, root 0)",
+      "5: rank 1 called Reduce(ncclInt32, count 3, ncclSum, root 1) while rank 0 called Reduce(ncclInt32, count 1, ncclSum, root 1)",
       failure);
   EXPECT_EQ(16, calls);
 }
 
-TEST_F(EagerTest, ARootLeavesTheFramesOfLaterCalls) {
-  for (int i = 0; i < 16; i++) send(operation(Call::Broadcast).frame());
+TEST_F(EagerTest, ARankLeavesTheFramesOfLaterCalls) {
+  for (int i = 0; i < 16; i++) send(reduceToPeer().frame());
   sendCall(operation(Call::AllReduce), {7});
-  for (int i = 0; i < 16; i++) ASSERT_EQ("", collective(Call::Broadcast));
+  for (int i = 0; i < 16; i++) ASSERT_EQ("", run(reduceToPeer()));
   EXPECT_TRUE(rank.peer(1).unverified.empty());
   EXPECT_EQ("", collective(Call::AllReduce));
   EXPECT_EQ(12, out);
@@ -441,8 +450,8 @@ TEST_F(EagerMessagesTest, AnotherCallOfThePeerIsKept) {
 }
 
 TEST_F(EagerMessagesTest, FramesOfEarlierCollectivesComeFirst) {
-  EXPECT_TRUE(EagerTest::ends(operation(Call::Broadcast)));
-  sendCall(operation(Call::Broadcast));
+  EXPECT_TRUE(EagerTest::ends(reduceToPeer()));
+  send(reduceToPeer().frame());
   announce(Call::Send, {10, 20});
   EXPECT_TRUE(ends({recv()}));
   EXPECT_EQ((Elements{10, 20, 0, 0}), all());
@@ -562,9 +571,9 @@ TEST_F(EagerTest, ADeadRankIsFoundAmongItsLastCalls) {
     Pair fresh(Path::Eager);
     auto calls = [&] {
       for (int i = 1; i <= 200; i++) {
-        fresh.send(fresh.operation(Call::Broadcast).frame());
+        fresh.send(fresh.reduceToPeer().frame());
         Frame frame;
-        std::string failure = fresh.collective(Call::Broadcast);
+        std::string failure = fresh.run(fresh.reduceToPeer());
         if (!failure.empty()) return std::to_string(i) + " " + failure;
         fresh.theirs.receiveFrame(frame, nullptr);
       }
@@ -577,7 +586,7 @@ TEST_F(EagerTest, ADeadRankIsFoundAmongItsLastCalls) {
     }
     fresh.rank.ends[1].control.reset();
     std::string found = calls();
-    EXPECT_EQ((death == 0 ? "64 6:" : "56 6:") + std::string(" rank 1 (pid 0) went away during Broadcast"), found);
+    EXPECT_EQ((death == 0 ? "64 6:" : "56 6:") + std::string(" rank 1 (pid 0) went away during Reduce"), found);
   }
 }
 

@@ -126,6 +126,8 @@ class Subject {
         pairs_.resize(static_cast<size_t>(comm_.ranks));
         break;
       case Call::CommSplitId: one.type = ncclInt8; break;
+      // Only the root sends.
+      case Call::Broadcast: one.root = 1; break;
       case Call::CommWindowRegister:
         one.addExtras().windowBytes = out_.size() * sizeof(float);
         one.addExtras().windowOut = &window_;

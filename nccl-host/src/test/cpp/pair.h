@@ -34,6 +34,13 @@ class Pair {
     return operation;
   }
 
+  /** A call of which rank 0 compares the peer's frame at a later call. */
+  Operation reduceToPeer() {
+    Operation reduce = operation(Call::Reduce);
+    reduce.root = 1;
+    return reduce;
+  }
+
   /** The announcement of the peer's call. */
   Frame post(Call call) {
     Frame frame = operation(call).frame();
@@ -43,7 +50,10 @@ class Pair {
     return frame;
   }
 
+  /** Sends a frame. It has the number of the peer's collective, or of the last one. */
   void send(Frame frame) {
+    if (frame.kind == FrameKind::Collective) collectives++;
+    frame.sequence = static_cast<uint16_t>(collectives);
     if (theirs.shared()) {
       const char elements[kMaxInlined] = {};
       ASSERT_TRUE(theirs.sendFrame(frame, elements));
@@ -98,6 +108,7 @@ class Pair {
   const Path path;
   Channel theirs;
   uint32_t nextFrame = kFirstFrame;
+  int collectives = 0;  // of the peer; its short Broadcasts send no frame
   int32_t in = 5;
   int32_t out = 0;
 };

@@ -69,21 +69,21 @@ TEST_P(PeerTest, FramesOfNoRankAreRefused) {
   EXPECT_EQ(unintelligible, messages({Call::Recv}));
 }
 
-TEST_P(PeerTest, TheRootOfABroadcastComparesCallsLater) {
-  EXPECT_EQ("", collective(Call::Broadcast));
-  send(operation(Call::Broadcast).frame());
-  EXPECT_EQ("", collective(Call::Broadcast));
+TEST_P(PeerTest, ARankThatNeedsNoElementsComparesCallsLater) {
+  EXPECT_EQ("", run(reduceToPeer()));
+  send(reduceToPeer().frame());
+  EXPECT_EQ("", run(reduceToPeer()));
   send(operation(Call::AllGather).frame());
   EXPECT_EQ(
-      "5: rank 1 called AllGather(ncclInt32, count 1) while rank 0 called Broadcast(ncclInt32, count 1, root 0)",
+      "5: rank 1 called AllGather(ncclInt32, count 1) while rank 0 called Reduce(ncclInt32, count 1, ncclSum, root 1)",
       collective(Call::AllReduce));
 }
 
 // Neither rank waits for the other one's calls, so each must read them without waiting.
-TEST_P(PeerTest, RootsDoNotFillTheConnection) {
+TEST_P(PeerTest, FramesThatNobodyAwaitsDoNotFillTheConnection) {
   for (int i = 0; i < 1000; i++) {
-    send(operation(Call::Broadcast).frame());
-    ASSERT_EQ("", collective(Call::Broadcast));
+    send(reduceToPeer().frame());
+    ASSERT_EQ("", run(reduceToPeer()));
     Frame frame;
     char elements[kMaxInlined];
     ASSERT_TRUE(theirs.shared() ? theirs.receiveFrame(frame, elements) : theirs.receive(&frame, sizeof frame) == sizeof frame);
@@ -137,6 +137,7 @@ TEST(MixedPeersTest, AFoldTakesElementsFromSharedMemoryAndFromASocket) {
   operation.count = count;
   operation.type = ncclInt32;
   Frame frame = operation.frame();
+  frame.sequence = 1;
   frame.inlined = count * sizeof(int32_t);
   ASSERT_TRUE(one.sendFrame(frame, reinterpret_cast<const char*>(ofOne.data())));
   frame.inlined = 0;
