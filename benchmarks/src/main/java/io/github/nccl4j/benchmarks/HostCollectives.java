@@ -32,9 +32,9 @@ import picocli.CommandLine.Spec;
         description = {
             "Times collectives of floats between processes on this machine: with Open MPI, for calls of one thread and of "
                     + "several (MPI_THREAD_MULTIPLE); with the host engine from C, on the default stream and on a created "
-                    + "stream; with the host engine through highlevel, on a created stream; and with PyTorch's Gloo. Prints "
-                    + "the median over the rounds of the microseconds of a call on the slowest rank, and in brackets the "
-                    + "ratio to Open MPI.",
+                    + "stream; with the host engine through highlevel, on a created stream; and with PyTorch's Gloo. The "
+                    + "programs run in turn, several times. Prints the median over the runs of the microseconds of a "
+                    + "call on the slowest rank, and in brackets the ratio to Open MPI.",
             "",
             "A size is that of the larger buffer of a rank, as in nccl-tests. Needs g++. Omits Open MPI or PyTorch if it is not "
                     + "installed. On a machine with other load, only the ratios are meaningful.",
@@ -78,9 +78,16 @@ public final class HostCollectives implements Callable<Integer> {
     @Option(
             names = "-r",
             paramLabel = "N",
-            defaultValue = "11",
-            description = "Number of rounds. Default: ${DEFAULT-VALUE}.")
+            defaultValue = "31",
+            description = "Rounds of calls in a run, whose median is the result of the run. Default: ${DEFAULT-VALUE}.")
     private int rounds;
+
+    @Option(
+            names = "--runs",
+            paramLabel = "N",
+            defaultValue = "5",
+            description = "Number of times that each program runs. Default: ${DEFAULT-VALUE}.")
+    private int runs;
 
     @Spec
     private CommandSpec spec;
@@ -101,6 +108,7 @@ public final class HostCollectives implements Callable<Integer> {
     public Integer call() throws Exception {
         Options.atLeast(spec, 2, "-n", ranks);
         Options.atLeast(spec, 1, "-r", rounds);
+        Options.atLeast(spec, 1, "--runs", runs);
         for (int bytes : sizes) {
             Options.atLeast(spec, Float.BYTES, "-b", bytes);
         }
@@ -115,20 +123,13 @@ public final class HostCollectives implements Callable<Integer> {
             Map<String, String> skipped = new LinkedHashMap<>();
             Map<String, Program> programs = programs(folder, skipped);
             System.out.println(Runtime.getRuntime().availableProcessors() + " processors, " + ranks + " ranks, Java "
-                    + Runtime.version() + ", " + rounds + " rounds");
+                    + Runtime.version() + ", " + runs + " runs of " + rounds + " rounds");
             for (LoopOperation operation : chosen.isEmpty() ? OPERATIONS : chosen) {
-                Map<String, Map<Integer, Double>> times = new LinkedHashMap<>();
-                for (Map.Entry<String, Program> program : programs.entrySet()) {
-                    try {
-                        times.put(
-                                program.getKey(),
-                                parse(CommandLine.output(
-                                        folder, program.getValue().command(operation))));
-                    } catch (IOException | NumberFormatException failure) {
-                        skipped.put(program.getKey() + ", " + operation, firstLine(failure.getMessage()));
-                    }
+                if (sizesOf(operation).isEmpty()) {
+                    skipped.put(operation.toString(), "a size must have an element for each rank");
+                    continue;
                 }
-                print(operation, times);
+                print(operation, measure(operation, programs, folder, skipped));
             }
             skipped.forEach((what, reason) -> System.out.println("skipped: " + what + ": " + reason));
         } finally {
@@ -137,11 +138,44 @@ public final class HostCollectives implements Callable<Integer> {
         return 0;
     }
 
+    /** For each program the medians of its runs, by size. A program that fails once is skipped. */
+    private Map<String, Map<Integer, Double>> measure(
+            LoopOperation operation, Map<String, Program> programs, Path folder, Map<String, String> skipped) {
+        Map<String, Program> left = new LinkedHashMap<>(programs);
+        Map<String, Map<Integer, List<Double>>> times = new LinkedHashMap<>();
+        for (int run = 0; run < runs; run++) {
+            for (Map.Entry<String, Program> program : programs.entrySet()) {
+                if (!left.containsKey(program.getKey())) {
+                    continue;
+                }
+                try {
+                    Map<Integer, List<Double>> bySize = times.computeIfAbsent(program.getKey(), key -> new TreeMap<>());
+                    parse(CommandLine.output(folder, program.getValue().command(operation)))
+                            .forEach((bytes, time) -> bySize.computeIfAbsent(bytes, key -> new ArrayList<>())
+                                    .add(time));
+                } catch (IOException | NumberFormatException failure) {
+                    skipped.put(program.getKey() + ", " + operation, firstLine(failure.getMessage()));
+                    left.remove(program.getKey());
+                    times.remove(program.getKey());
+                }
+            }
+        }
+        Map<String, Map<Integer, Double>> medians = new LinkedHashMap<>();
+        times.forEach((program, bySize) -> {
+            Map<Integer, Double> ofProgram = new TreeMap<>();
+            bySize.forEach((bytes, all) -> ofProgram.put(bytes, median(all)));
+            medians.put(program, ofProgram);
+        });
+        return medians;
+    }
+
+    private static double median(List<Double> times) {
+        return times.stream().sorted().toList().get(times.size() / 2);
+    }
+
     private Map<String, Program> programs(Path folder, Map<String, String> skipped) throws IOException {
         Path ours = StubLibraries.makeCollectives(folder, Path.of(NativeLibrary.path()));
         Map<String, Program> programs = new LinkedHashMap<>();
-        String sizeList = sizes.stream().map(String::valueOf).collect(Collectors.joining(","));
-        List<String> arguments = List.of(sizeList, String.valueOf(rounds));
         try {
             Path mpi = StubLibraries.makeMpiCollectives(folder);
             List<String> launcher = List.of(
@@ -154,19 +188,17 @@ public final class HostCollectives implements Callable<Integer> {
                     "none",
                     "-np",
                     String.valueOf(ranks));
-            programs.put(MPI, operation -> join(launcher, common(mpi.toString(), operation, arguments)));
+            programs.put(MPI, operation -> join(launcher, common(mpi.toString(), operation)));
             programs.put(
                     MPI + ", threads",
-                    operation ->
-                            join(launcher, join(common(mpi.toString(), operation, arguments), List.of("multiple"))));
+                    operation -> join(launcher, join(common(mpi.toString(), operation), List.of("multiple"))));
         } catch (IOException failure) {
             skipped.put(MPI, firstLine(failure.getMessage()));
         }
-        programs.put("C", operation -> join(common(ours.toString(), operation, arguments), List.of("default")));
-        programs.put("C, stream", operation -> join(common(ours.toString(), operation, arguments), List.of("stream")));
+        programs.put("C", operation -> join(common(ours.toString(), operation), List.of("default")));
+        programs.put("C, stream", operation -> join(common(ours.toString(), operation), List.of("stream")));
         programs.put(
-                "C, threads",
-                operation -> join(common(ours.toString(), operation, arguments), List.of("default", "threads")));
+                "C, threads", operation -> join(common(ours.toString(), operation), List.of("default", "threads")));
         programs.put(
                 "highlevel",
                 operation -> join(
@@ -176,14 +208,15 @@ public final class HostCollectives implements Callable<Integer> {
                                 "-cp",
                                 System.getProperty("java.class.path"),
                                 HostCollectivesRank.class.getName()),
-                        common(String.valueOf(freePort()), operation, arguments)));
+                        common(String.valueOf(freePort()), operation)));
         StubLibraries.copyTo(folder, "collectives.py");
-        programs.put("Gloo", operation -> join(List.of("python3"), common("collectives.py", operation, arguments)));
+        programs.put("Gloo", operation -> join(List.of("python3"), common("collectives.py", operation)));
         return programs;
     }
 
-    private List<String> common(String program, LoopOperation operation, List<String> arguments) {
-        return join(List.of(program, String.valueOf(ranks), operation.toString()), arguments);
+    private List<String> common(String program, LoopOperation operation) {
+        String sizeList = sizesOf(operation).stream().map(String::valueOf).collect(Collectors.joining(","));
+        return List.of(program, String.valueOf(ranks), operation.toString(), sizeList, String.valueOf(rounds));
     }
 
     private static List<String> join(List<String> first, List<String> second) {
@@ -221,7 +254,7 @@ public final class HostCollectives implements Callable<Integer> {
         System.out.println();
         System.out.println("| " + operation + ", bytes | " + String.join(" | ", times.keySet()) + " |");
         System.out.println("|---:|" + "---:|".repeat(times.size()));
-        for (int bytes : sizes) {
+        for (int bytes : sizesOf(operation)) {
             StringBuilder row = new StringBuilder("| ").append(bytes).append(" |");
             Double base = times.getOrDefault(MPI, Map.of()).get(bytes);
             for (Map<Integer, Double> column : times.values()) {
@@ -234,6 +267,13 @@ public final class HostCollectives implements Callable<Integer> {
             }
             System.out.println(row);
         }
+    }
+
+    /** The sizes that have an element for each rank. */
+    private List<Integer> sizesOf(LoopOperation operation) {
+        boolean hasBlocks = operation.sendsBlocks || operation.receivesBlocks;
+        int least = Float.BYTES * (hasBlocks ? ranks : 1);
+        return sizes.stream().filter(bytes -> bytes >= least).toList();
     }
 
     private static String number(double value) {

@@ -31,9 +31,12 @@ final class HostCollectivesRank {
     private static final double FIRST_WARM_UP_MICROSECONDS = 3e6;
 
     /** Time before each other size: Java compiles code anew that it had compiled for the sizes before. */
-    private static final double WARM_UP_MICROSECONDS = 200e3;
+    private static final double WARM_UP_MICROSECONDS = 1e6;
 
-    private static final double ROUND_MICROSECONDS = 10e3;
+    /** As in collectives.cpp: a longer round would more often be interrupted by other programs. */
+    private static final double ROUND_MICROSECONDS = 200;
+
+    private static final int MOST_CALLS = 100;
 
     private HostCollectivesRank() {}
 
@@ -56,9 +59,9 @@ final class HostCollectivesRank {
                 CudaStream stream = CudaStream.nonBlocking(communicator.device())) {
             boolean first = true;
             for (long bytes : sizes) {
-                double estimate = (0.3 + bytes / 8e3) * communicator.size();
+                double estimate = (1 + bytes / 8e3) * communicator.size();
                 double warmUp = (first ? FIRST_WARM_UP_MICROSECONDS : WARM_UP_MICROSECONDS) / estimate;
-                int calls = (int) Math.max(2, Math.min(1000, ROUND_MICROSECONDS / estimate));
+                int calls = (int) Math.max(1, Math.min(MOST_CALLS, ROUND_MICROSECONDS / estimate));
                 int warmUpRounds = (int) Math.min(WARM_UP / communicator.size(), warmUp) / calls;
                 double time = measure(communicator, stream, operation, bytes, rounds, warmUpRounds, calls);
                 first = false;
