@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <chrono>
 #include <string>
 #include <thread>
 #include <vector>
@@ -235,6 +236,10 @@ TEST_F(ForwardTest, ASleepingRankTellsTheOthersOnce) {
       if (!seen.empty()) slept++;
     }
     EXPECT_EQ(" Waiting", seen);
+    if (i == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      EXPECT_EQ("", received(0)) << "told twice";
+    }
     sendFromRoot(i);
     call.join();
     EXPECT_EQ(i, element);
@@ -250,6 +255,17 @@ TEST_F(ForwardTest, ASleepingRankTellsTheOthersOnce) {
     EXPECT_EQ(static_cast<uint64_t>(untaken), frame.words[kCollective]);
   }
   EXPECT_EQ(kTestSlots / 2 + 1, static_cast<uint32_t>(untaken));
+}
+
+TEST_F(ForwardTest, FramesOfRanksThatNobodyAwaitsMakeRoomForOthers) {
+  Frame waiting = broadcast.frame();
+  waiting.kind = FrameKind::Waiting;
+  waiting.words[kCollective] = 1000;
+  while (ends[1].hasRoomForOptionalFrame()) ASSERT_TRUE(ends[1].sendFrame(waiting));
+  sendFromRoot(7);
+  Operation copy = broadcast;
+  rank.run(makeCollective(*rank.comm, std::move(copy)));
+  EXPECT_TRUE(ends[1].hasRoomForOptionalFrame());
 }
 
 // Ranks without shared memory between them exchange frames.
@@ -382,6 +398,24 @@ TEST_P(OrderTest, ABroadcastThatOnlyThePeerCalledIsFound) {
       "5: rank 1, which has called more collectives before, called AllReduce(ncclInt32, count 1, ncclSum) while rank 0 called "
       "AllReduce(ncclInt32, count 1, ncclSum)",
       collective(Call::AllReduce));
+
+  Pair other(GetParam());
+  other.collectives = 1;
+  other.send(operation(Call::AllReduce).frame());
+  EXPECT_EQ(
+      "5: rank 1, which has called more collectives before, called AllReduce(ncclInt32, count 1, ncclSum) while rank 0 called "
+      "Recv(ncclInt32, count 1, from rank 1)",
+      other.messages({Call::Recv}));
+}
+
+TEST_P(OrderTest, ABroadcastOfAnotherNumberOfBytesIsRefused) {
+  Operation broadcast = operation(Call::Broadcast);
+  broadcast.root = 1;
+  Frame frame = broadcast.frame();
+  frame.inlined = 8;
+  send(frame);
+  EXPECT_EQ("3: rank 1 sent something unintelligible", run(std::move(broadcast)));
+  EXPECT_EQ(0, out);
 }
 
 TEST_P(OrderTest, ABroadcastBeforeOrAfterAMessageIsFound) {
