@@ -136,7 +136,7 @@ class Collective final : public Task {
     Pair& pair = pairOf(peer);
     if (!pair.verified) {
       bool isCall = peer.frame.kind == FrameKind::Collective || peer.frame.kind == FrameKind::Post;
-      if (isCall && isAhead(peer, 0)) return;
+      if (isCall && markIfAhead(peer, 0)) return;
       verify(peer);
       pair.verified = true;
     } else {

@@ -72,7 +72,7 @@ class PointToPoint final : public Task {
     const Frame& frame = peer.frame;
     switch (frame.kind) {
       case FrameKind::Collective:
-        if (isAhead(peer, 1)) return;
+        if (markIfAhead(peer, 1)) return;
         failMismatch(peer, frame, firstUnfinished(peer).frame());
       case FrameKind::Post: {
         bool sends = frame.call == Call::Send;
@@ -82,7 +82,7 @@ class PointToPoint final : public Task {
         if ((!sends && !receives) || frame.root != comm_.rank || frame.inlined != (fits ? eager : 0)) {
           peer.failUnintelligible();
         }
-        if (isAhead(peer, 0)) return;
+        if (markIfAhead(peer, 0)) return;
         if (frame.sequence != comm_.entered.sequence()) failBehind(peer, frame, description());
         if (receives) peer.remoteRecvs.push_back(frame);
         if (sends) peer.remoteSends.push_back({frame, {}, fits ? 0 : eager});

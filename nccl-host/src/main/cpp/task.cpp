@@ -116,7 +116,7 @@ void Task::failBehind(const Peer& peer, const Frame& theirs, const std::string& 
       describe(theirs).c_str(), comm_.rank, mine.c_str());
 }
 
-bool Task::isAhead(const Peer& peer, int allowed) {
+bool Task::markIfAhead(const Peer& peer, int allowed) {
   int more = static_cast<int16_t>(static_cast<uint16_t>(peer.frame.sequence - comm_.entered.sequence()));
   if (more <= allowed) return false;
   comm_.ahead = &peer;

@@ -181,8 +181,8 @@ class Task {
   /** Throws unless the frames of two ranks announce the same collective. */
   void verify(const Peer& peer, const Frame& theirs, const Frame& mine) const;
   [[noreturn]] void failMismatch(const Peer& peer, const Frame& theirs, const Frame& mine) const;
-  /** Sets Comm::ahead and returns true if before its frame the peer has called more collectives, plus `allowed`, than this rank. */
-  bool isAhead(const Peer& peer, int allowed);
+  /** If the peer called more collectives before its frame than this rank, plus `allowed`: sets Comm::ahead and returns true. */
+  bool markIfAhead(const Peer& peer, int allowed);
   /** For a frame before which the peer has called fewer collectives than this rank. */
   [[noreturn]] void failBehind(const Peer& peer, const Frame& theirs, const std::string& mine) const;
   Comm& comm_;
