@@ -103,7 +103,10 @@ class Collective final : public Task {
     return !tree_ || !peer.data.shared() || isParent(peer) || tree_->isChild(peer.rank);
   }
 
-  bool dependsOn(Peer& peer) override { return needs(peer) || (tree_ && !released_ && tree_->isAncestor(peer.rank)); }
+  bool dependsOn(Peer& peer) override {
+    if (!tree_ || tree_->isRoot() || released_) return needs(peer);
+    return peer.rank == tree_->firstAncestor([&](int rank) { return !arrived(comm_.peers[static_cast<size_t>(rank)]); });
+  }
 
   void announceWait() override {
     if (!tree_ || released_ || announced_) return;

@@ -146,9 +146,9 @@ class Runner {
       }
       if (now() >= deadline()) {
         std::vector<int> missing, absent;
+        takeUnawaited();
         for (Peer& peer : comm().peers) {
           if (peer.rank == comm().rank || (!task().dependsOn(peer) && peer.out.empty())) continue;
-          takeUnawaited(peer);
           missing.push_back(peer.rank);
           if (!task().arrived(peer)) absent.push_back(peer.rank);
         }
@@ -386,10 +386,12 @@ class Runner {
     while (peer.takeWaiting()) task().compareWaiting(peer);
   }
 
-  /** Takes the frames of a peer that no call awaits. */
-  void takeUnawaited(Peer& peer) {
-    takeWaiting(peer);
-    while (!peer.unverified.empty() && peer.receiveFrame() > 0) take(peer);
+  /** Takes the frames that no call awaits. */
+  void takeUnawaited() {
+    for (Peer& peer : comm().peers) {
+      takeWaiting(peer);
+      while (!peer.unverified.empty() && peer.receiveFrame() > 0) take(peer);
+    }
   }
 
   /** Ranks whose calls differ may all wait for others: compares also the calls that they do not await. */
@@ -399,7 +401,7 @@ class Runner {
     nextComparison_ = now() + comparisonPeriod_;
     if (first) return;
     task().announceWait();
-    for (Peer& peer : comm().peers) takeUnawaited(peer);
+    takeUnawaited();
   }
 
   /** Passes the frame that arrived to its task. */

@@ -163,7 +163,7 @@ class Task {
   virtual void finish() {}
   /** True while the task needs data from this peer. */
   virtual bool needs(Peer& peer) { return wantsFrame(peer) || awaited(peer) > 0; }
-  /** True if the task waits for this peer, also by way of others. */
+  /** True if the task cannot end before this peer is in the call. */
   virtual bool dependsOn(Peer& peer) { return needs(peer); }
   virtual Source waitsFor() const { return Source::DataStreams; }
   /** True if this peer is known to be in the call; a slow peer may then itself be waiting. */

@@ -21,13 +21,14 @@ class Tree {
     return step > 0 && (step & (step - 1)) == 0 && step < limit();
   }
 
-  /** True if the elements pass through that rank before they reach this one. */
-  bool isAncestor(int rank) const {
+  /** The first rank from the parent to the root for which the condition holds; the parent if there is none. Not for the root. */
+  template <class Condition>
+  int firstAncestor(Condition&& condition) const {
     for (int place = place_; place != 0;) {
       place &= place - 1;
-      if (rankAt(place) == rank) return true;
+      if (condition(rankAt(place))) return rankAt(place);
     }
-    return false;
+    return parent();
   }
 
   /** Calls action with each child. The one with the most ranks below it comes first. */

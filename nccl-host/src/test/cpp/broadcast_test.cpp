@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include <chrono>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,8 +23,10 @@ TEST(TreeTest, EveryRankHasOneParentThatKnowsIt) {
         SCOPED_TRACE(format("rank %d of %d, root %d", rank, ranks, root));
         Tree tree(rank, root, ranks);
         EXPECT_EQ(rank == root, tree.isRoot());
-        EXPECT_NE(rank == root, tree.isAncestor(root));
-        EXPECT_FALSE(tree.isAncestor(rank));
+        if (rank != root) {
+          EXPECT_EQ(root, tree.firstAncestor([&](int other) { return other == root; }));
+          EXPECT_EQ(tree.parent(), tree.firstAncestor([&](int other) { return other == rank; })) << "not its own ancestor";
+        }
         std::vector<int> children;
         tree.eachChild([&](int child) { children.push_back(child); });
         for (int child : children) EXPECT_EQ(rank, Tree(child, root, ranks).parent());
@@ -41,7 +44,12 @@ TEST(TreeTest, EveryRankHasOneParentThatKnowsIt) {
 TEST(TreeTest, ElementsPassFewRanks) {
   Tree last(15, 0, 16);
   EXPECT_EQ(14, last.parent());
-  for (int rank = 0; rank < 16; rank++) EXPECT_EQ(rank == 0 || rank == 8 || rank == 12 || rank == 14, last.isAncestor(rank)) << rank;
+  std::vector<int> ancestors;
+  last.firstAncestor([&](int rank) {
+    ancestors.push_back(rank);
+    return false;
+  });
+  EXPECT_EQ((std::vector<int>{14, 12, 8, 0}), ancestors);
   std::vector<int> children;
   Tree(0, 0, 16).eachChild([&](int child) { children.push_back(child); });
   EXPECT_EQ((std::vector<int>{8, 4, 2, 1}), children) << "the one with most ranks below it first";
@@ -145,6 +153,32 @@ TEST_P(BroadcastTest, ShortAndLongOnesDoNotMatch) {
     EXPECT_EQ(ncclInvalidUsage, result) << odd;
     TearDown();
     open(4);
+  }
+}
+
+TEST_P(BroadcastTest, AllRanksWaitForTheOneThatIsLate) {
+  Variable timeout("NCCL4J_HOST_OP_TIMEOUT", "0.5");
+  for (int late : {0, 4}) {
+    open(8);
+    std::vector<std::string> errors;
+    std::vector<std::thread> ranks;
+    std::mutex mutex;
+    for (int rank = 0; rank < 8; rank++) {
+      if (rank == late) continue;
+      ranks.emplace_back([&, rank] {
+        int32_t element = 0;
+        ncclResult_t result = ncclBroadcast(&element, &element, 1, ncclInt32, 0, comms[static_cast<size_t>(rank)], nullptr);
+        std::lock_guard<std::mutex> lock(mutex);
+        if (result != ncclSuccess) errors.push_back(ncclGetLastError(nullptr));
+      });
+    }
+    for (std::thread& rank : ranks) rank.join();
+    // Rank 4 has the elements for 5, 6 and 7.
+    EXPECT_EQ(late == 0 ? 7u : 3u, errors.size());
+    for (const std::string& error : errors) {
+      EXPECT_NE(std::string::npos, error.find(format("in Broadcast(ncclInt32, count 1, root 0) for rank %d", late))) << error;
+    }
+    TearDown();
   }
 }
 
@@ -344,7 +378,7 @@ TEST(BroadcastTimeoutTest, TheErrorNamesTheRankThatIsLate) {
     waiting.words[kCollective] = 1;
     if (parentWaits) parent.sendFrame(waiting);
     std::string failure = failureOf([&] { rank.run(makeCollective(*rank.comm, std::move(broadcast))); });
-    std::string late = parentWaits ? "for rank 0" : "for ranks 0, 2";
+    std::string late = parentWaits ? "for rank 0" : "for rank 2";
     EXPECT_NE(std::string::npos, failure.find("in Broadcast(ncclInt32, count 1, root 0) " + late)) << failure;
   }
 }
