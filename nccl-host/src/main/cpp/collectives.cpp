@@ -59,34 +59,8 @@ class Collective final : public Task {
     plan();
     if (tree_) {
       startTree();
-      return;
-    }
-    bool inlines = inlinesElements();
-    // Each rank begins with another one.
-    for (int rank = comm_.next(comm_.rank); rank != comm_.rank; rank = comm_.next(rank)) {
-      Peer& peer = comm_.peers[static_cast<size_t>(rank)];
-      Pair& pair = pairOf(peer);
-      Frame frame = frameFor(peer);
-      if (isSent_) {
-        pair.out = {};
-      } else if (isOffered(peer, pair.out.size)) {
-        peer.post(frame, nullptr, 0);
-        peer.postData(mine_, pair.out.data, pair.out.size);
-      } else if (inlines) {
-        peer.postInlined(frame, pair.out.data, pair.out.size);
-      } else {
-        peer.post(frame, pair.out.data, pair.out.size);
-      }
-      size_t expected = folding_ ? foldLeft_ * typeSize(operation_.type) : pair.in.size + pair.in2.size;
-      if (inlines && expected <= peer.maxInlined()) pair.inlined = expected;
-      pair.awaitsData = isOffered(peer, expected);
-      if (isRooted(operation_.call) && expected == 0) {
-        // Compared when it arrives.
-        if (!isSent_) peer.unverified.push_back(frame);
-        pair.verified = true;
-      } else {
-        unverified_++;
-      }
+    } else {
+      startPairs();
     }
     if (ownTo_ != ownFrom_ && ownBytes_ > 0) memmove(ownTo_, ownFrom_, ownBytes_);
     advance();
@@ -235,6 +209,36 @@ class Collective final : public Task {
 
   bool isParent(const Peer& peer) const { return tree_ && !tree_->isRoot() && tree_->parent() == peer.rank; }
 
+  void startPairs() {
+    bool inlines = inlinesElements();
+    // Each rank begins with another one.
+    for (int rank = comm_.next(comm_.rank); rank != comm_.rank; rank = comm_.next(rank)) {
+      Peer& peer = comm_.peers[static_cast<size_t>(rank)];
+      Pair& pair = pairOf(peer);
+      Frame frame = frameFor(peer);
+      if (isSent_) {
+        pair.out = {};
+      } else if (isOffered(peer, pair.out.size)) {
+        peer.post(frame, nullptr, 0);
+        peer.postData(mine_, pair.out.data, pair.out.size);
+      } else if (inlines) {
+        peer.postInlined(frame, pair.out.data, pair.out.size);
+      } else {
+        peer.post(frame, pair.out.data, pair.out.size);
+      }
+      size_t expected = folding_ ? foldLeft_ * typeSize(operation_.type) : pair.in.size + pair.in2.size;
+      if (inlines && expected <= peer.maxInlined()) pair.inlined = expected;
+      pair.awaitsData = isOffered(peer, expected);
+      if (isRooted(operation_.call) && expected == 0) {
+        // Compared when it arrives.
+        if (!isSent_) peer.unverified.push_back(frame);
+        pair.verified = true;
+      } else {
+        unverified_++;
+      }
+    }
+  }
+
   void startTree() {
     const Operation& op = operation_;
     for (Peer& peer : comm_.peers) {
@@ -251,12 +255,8 @@ class Collective final : public Task {
       pair.verified = true;
       if (!peer.data.shared()) peer.unverified.push_back(mine_);
     }
-    if (tree_->isRoot()) {
-      if (op.recv != op.send) memmove(op.recv, op.send, op.bytes());
-      // runEagerly has sent them.
-      if (isSent_) forwarded_ = true;
-    }
-    advance();
+    // runEagerly has sent the root's elements.
+    forwarded_ = tree_->isRoot() && isSent_;
   }
 
   /** Sends the elements to the children, once this rank has them. */
@@ -344,6 +344,7 @@ class Collective final : public Task {
     }
     if (isShortBroadcast(op)) {
       tree_.emplace(comm_.rank, op.root, comm_.ranks);
+      if (tree_->isRoot()) copy(op.recv, op.send, bytes);
       return;
     }
     Exchange exchange(op, comm_.rank);

@@ -149,12 +149,20 @@ TEST(RegistryTest, ACommunicatorThatHasEndedIsNotFound) {
   EXPECT_EQ(nullptr, findComm(handle));
 }
 
-TEST(RegistryTest, AThreadKeepsTheCommunicatorOfItsLastOperationUntilItsEnd) {
-  Connected rank(2);
-  registerComm(rank.comm);
-  ncclComm_t handle = rank.comm->handle();
+/** A communicator that this thread used last. */
+class LastCommTest : public testing::Test {
+ protected:
+  LastCommTest() {
+    registerComm(rank.comm);
+    EXPECT_EQ(rank.comm, requireReadyComm(handle, "Test", own));
+  }
+
+  Connected rank{2};
+  const ncclComm_t handle = rank.comm->handle();
   CommRef own;
-  EXPECT_EQ(rank.comm, requireReadyComm(handle, "Test", own));
+};
+
+TEST_F(LastCommTest, AThreadKeepsItUntilItsEnd) {
   EXPECT_EQ(rank.comm, requireReadyComm(handle, "Test", own));
   EXPECT_EQ(nullptr, own);
   EXPECT_EQ(3, rank.comm.use_count());
@@ -163,12 +171,7 @@ TEST(RegistryTest, AThreadKeepsTheCommunicatorOfItsLastOperationUntilItsEnd) {
   EXPECT_THROW(requireReadyComm(handle, "Test", own), Failure);
 }
 
-TEST(RegistryTest, AThreadDoesNotFindACommunicatorThatAnotherOneEnded) {
-  Connected rank(2);
-  registerComm(rank.comm);
-  ncclComm_t handle = rank.comm->handle();
-  CommRef own;
-  EXPECT_EQ(rank.comm, requireReadyComm(handle, "Test", own));
+TEST_F(LastCommTest, AThreadDoesNotFindItAfterAnotherOneEndedIt) {
   std::thread([&] { unregisterComm(*rank.comm); }).join();
   EXPECT_THROW(requireReadyComm(handle, "Test", own), Failure);
   EXPECT_EQ(1, rank.comm.use_count());

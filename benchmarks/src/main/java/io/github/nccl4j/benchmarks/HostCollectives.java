@@ -144,10 +144,7 @@ public final class HostCollectives implements Callable<Integer> {
         Map<String, Program> left = new LinkedHashMap<>(programs);
         Map<String, Map<Integer, List<Double>>> times = new LinkedHashMap<>();
         for (int run = 0; run < runs; run++) {
-            for (Map.Entry<String, Program> program : programs.entrySet()) {
-                if (!left.containsKey(program.getKey())) {
-                    continue;
-                }
+            for (Map.Entry<String, Program> program : List.copyOf(left.entrySet())) {
                 try {
                     Map<Integer, List<Double>> bySize = times.computeIfAbsent(program.getKey(), key -> new TreeMap<>());
                     parse(CommandLine.output(folder, program.getValue().command(operation)))
