@@ -30,8 +30,6 @@
 namespace host {
 namespace {
 
-// Limit for all elements that a rank sends in an AllReduce in which every rank folds everything.
-constexpr size_t kEager = 32 << 10;
 constexpr size_t kWindow = 256 << 10;
 // Minimum size of a Broadcast in chunks, and of a chunk.
 constexpr size_t kChunked = 64 << 10;
@@ -328,7 +326,7 @@ class Collective final : public Task {
       copy(to(me), from(me), rows.sendCounts[me] * element);
       return;
     }
-    if (op.call == Call::AllReduce && bytes * (pairs_.size() - 1) > kEager) {
+    if (isInChunks(op, comm_.ranks)) {
       each([&](size_t rank, Pair& pair) {
         pair.out = readable(op.send + chunkStart(rank), chunkStart(rank + 1) - chunkStart(rank));
         pair.in2 = {op.recv + chunkStart(rank), chunkStart(rank + 1) - chunkStart(rank)};

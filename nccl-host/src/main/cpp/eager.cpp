@@ -24,11 +24,11 @@ constexpr size_t kMostMessages = 8;
 /** Looks at the frames of other ranks before a task waits for them; about 10 us. */
 constexpr int kLooks = 128;
 
-bool isEager(const Operation& operation) {
+bool isEager(const Operation& operation, int ranks) {
   Call call = operation.call;
   bool listed = isReduction(call) || isRooted(call) || isPointToPoint(call) || call == Call::AllGather ||
                 call == Call::AlltoAll;
-  return listed && !operation.hasExtras() && operation.bytes() <= kMaxInlined;
+  return listed && !operation.hasExtras() && operation.bytes() <= kMaxInlined && !isInChunks(operation, ranks);
 }
 
 /** True if a frame to the peer can be sent now, and its next frame is that of this operation or of earlier collectives. */
@@ -315,7 +315,10 @@ bool run(Comm& comm, const Operation* operations, size_t count, Begun& begun) {
 
 bool runEagerly(Comm& comm, const Operation* operations, size_t count, Begun& begun) {
   if (comm.ranks > kMostRanks || comm.crowded || count > kMostMessages) return false;
-  if (!std::all_of(operations, operations + count, isEager)) return false;
+  bool eager = std::all_of(operations, operations + count, [&](const Operation& operation) {
+    return isEager(operation, comm.ranks);
+  });
+  if (!eager) return false;
   bool messages = std::all_of(operations, operations + count, [](const Operation& operation) {
     return isPointToPoint(operation.call);
   });

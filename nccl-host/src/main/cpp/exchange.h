@@ -10,6 +10,13 @@ inline bool isShortBroadcast(const Operation& operation) {
   return operation.call == Call::Broadcast && operation.count > 0 && operation.bytes() <= kMaxInlined;
 }
 
+/** True for an AllReduce of which each rank folds a chunk and distributes it. Of shorter ones, every rank folds everything. */
+inline bool isInChunks(const Operation& operation, int ranks) {
+  // For all elements that a rank would send.
+  constexpr size_t kMost = 8 << 10;
+  return operation.call == Call::AllReduce && operation.bytes() * static_cast<size_t>(ranks - 1) > kMost;
+}
+
 /** The elements of a collective at one rank, in blocks of Operation::bytes(). Not for AlltoAllv. */
 class Exchange {
  public:

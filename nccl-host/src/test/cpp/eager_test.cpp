@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "pair.h"
 
 namespace host {
@@ -128,6 +130,21 @@ TEST_F(EagerTest, ElementsThatFillTheWordsAndOneMore) {
     ASSERT_TRUE(theirs.receiveFrame(frame, reinterpret_cast<char*>(seen.data())));
     if (Channel::slotsOf(frame) == 1) memcpy(seen.data(), frame.words, sizeof frame.words);
     EXPECT_EQ(ours, seen);
+  }
+}
+
+TEST_F(EagerTest, ALongAllReduceIsLeftToATask) {
+  // 17 frames of 481 bytes are the most that one rank sends in frames.
+  Connected many(18);
+  std::vector<int8_t> elements(kMaxInlined);
+  Operation sum = operation(Call::AllReduce);
+  sum.send = sum.recv = reinterpret_cast<char*>(elements.data());
+  sum.type = ncclInt8;
+  for (size_t count : {481, 482}) {
+    sum.count = count;
+    EXPECT_FALSE(runEagerly(*many.comm, &sum, 1, begun));
+    EXPECT_EQ(count == 481, begun.isSent()) << count;
+    begun = {};
   }
 }
 
