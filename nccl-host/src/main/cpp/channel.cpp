@@ -165,6 +165,15 @@ bool Channel::hasSlots(uint32_t wanted) {
 bool Channel::hasRoomForOptionalFrame() { return hasSlots(kSlots / 2); }
 
 bool Channel::sendFrame(const Frame& frame, const char* elements) {
+  if (!putFrame(frame, elements)) return false;
+  fence();
+  wakeReader();
+  return true;
+}
+
+void Channel::fence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+
+bool Channel::putFrame(const Frame& frame, const char* elements) {
   uint32_t slots = slotsOf(frame);
   if (!hasSlots(slots)) return false;
   size_t left = frame.inlined;
@@ -179,10 +188,25 @@ bool Channel::sendFrame(const Frame& frame, const char* elements) {
   }
   Slot& slot = outSlots_[nextOut_ % kSlots];
   memcpy(slot.rest, reinterpret_cast<const char*>(&frame) + sizeof frame.number, sizeof slot.rest);
-  slot.number = nextOut_;
+  slot.number.store(nextOut_, std::memory_order_release);
   nextOut_ += slots;
-  wakeReader();
   return true;
+}
+
+void Channel::prefetchForPut(size_t elements) const {
+  for (uint32_t i = 0; i < slotsFor(elements); i++) {
+    const Slot* slot = &outSlots_[(nextOut_ + i) % kSlots];
+#if defined(__x86_64__)
+    // For the built-in function, GCC generates it only if it may use instructions that not all processors have.
+    __asm__ volatile("prefetchw %0" : : "m"(*slot));
+#else
+    __builtin_prefetch(slot, 1);
+#endif
+  }
+}
+
+void Channel::prefetchForReceive(size_t elements) const {
+  for (uint32_t i = 0; i < slotsFor(elements); i++) __builtin_prefetch(&inSlots_[(nextIn_ + i) % kSlots]);
 }
 
 bool Channel::hasFrame() const {
@@ -344,6 +368,7 @@ bool Channel::arm(const Wait& wait) {
   // least one of the two sees the other's change.
   if (reading) in_->readerWaits = 1;
   if (writing) out_->writerWaits = 1;
+  fence();
   wakeWriter();
   return (wait.frame && hasFrame()) || (wait.bytes > 0 && available() >= wait.bytes) ||
          (wait.freeSlots > 0 && hasSlots(wait.freeSlots)) || (wait.room && room() > 0) ||

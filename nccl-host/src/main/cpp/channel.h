@@ -64,6 +64,16 @@ class Channel {
   /** Sends a frame with its elements, with the next number; false if its slots are not free. Only for shared memory. */
   bool sendFrame(const Frame& frame, const char* elements = nullptr);
   /**
+   * sendFrame in parts, for frames to several ranks: putFrame for each, fence, and wakeReader for each. One fence waits until
+   * this processor owns all their slots.
+   */
+  bool putFrame(const Frame& frame, const char* elements);
+  static void fence();
+  void wakeReader();
+  /** Moves the slots of the next frame to this processor's cache, as writable or to be read. */
+  void prefetchForPut(size_t elements) const;
+  void prefetchForReceive(size_t elements) const;
+  /**
    * True if it received a frame. Its elements go to `elements`, of kMaxInlined bytes, unless they are in its words. Only for
    * shared memory.
    */
@@ -119,7 +129,6 @@ class Channel {
   };
   bool readDoorbell();
   void ringDoorbell();
-  void wakeReader();
   void wakeWriter();
   static uint32_t slotsFor(size_t elements);
   bool hasFrame() const;

@@ -80,6 +80,7 @@ class EagerCollective {
     for (Peer& peer : comm_.peers) {
       if (peer.rank == comm_.rank) continue;
       if (!isIdle(peer, bytes_)) return false;
+      peer.data.prefetchForPut(exchange_.elementsFor(peer.rank) != nullptr ? bytes_ : 0);
       if (!awaits(peer)) peer.unverified.makeRoom();
     }
     return true;
@@ -92,9 +93,15 @@ class EagerCollective {
       const char* elements = exchange_.elementsFor(rank);
       Frame frame = mine_;
       if (elements != nullptr) frame.add(elements, bytes_);
-      peer.data.sendFrame(frame, elements);
+      peer.data.putFrame(frame, elements);
       // Compared when it arrives.
       if (!awaits(peer)) peer.unverified.push_back(mine_);
+    }
+    Channel::fence();
+    for (Peer& peer : comm_.peers) {
+      if (peer.rank == comm_.rank) continue;
+      peer.data.wakeReader();
+      if (awaits(peer)) peer.data.prefetchForReceive(expected(peer.rank));
     }
   }
 
@@ -165,7 +172,13 @@ class EagerBroadcast {
   bool prepare() {
     bool idle = comm_.sharesWithAll() && (tree_.isRoot() || isIdle(parent(), 0));
     tree_.eachChild([&](int rank) { idle = idle && isIdle(peer(rank), bytes_); });
-    return idle;
+    if (!idle) return false;
+    if (tree_.isRoot()) {
+      tree_.eachChild([&](int rank) { peer(rank).data.prefetchForPut(bytes_); });
+    } else {
+      parent().data.prefetchForReceive(bytes_);
+    }
+    return true;
   }
 
   void send() {
@@ -195,9 +208,12 @@ class EagerBroadcast {
   Peer& parent() { return peer(tree_.parent()); }
 
   void forward(const char* elements) {
+    if (!tree_.hasChildren()) return;
     Frame frame = mine_;
     frame.add(elements, bytes_);
-    tree_.eachChild([&](int rank) { peer(rank).data.sendFrame(frame, elements); });
+    tree_.eachChild([&](int rank) { peer(rank).data.putFrame(frame, elements); });
+    Channel::fence();
+    tree_.eachChild([&](int rank) { peer(rank).data.wakeReader(); });
   }
 
   Comm& comm_;
@@ -237,8 +253,10 @@ class EagerMessages {
       frame.sequence = comm_.entered.sequence();
       if (lane->both()) frame.op = kAlsoReceives;
       frame.add(first.send, lane->sentBytes());
-      lane->peer->data.sendFrame(frame, first.send);
+      lane->peer->data.putFrame(frame, first.send);
     }
+    Channel::fence();
+    for (Lane* lane = lanes_; lane != end_; lane++) lane->peer->data.wakeReader();
   }
 
   /** As for collectives. */

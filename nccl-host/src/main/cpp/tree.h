@@ -15,6 +15,8 @@ class Tree {
   /** The rank from which this one gets the elements. Not for the root. */
   int parent() const { return rankAt(place_ - step_); }
 
+  bool hasChildren() const { return limit() > 1; }
+
   /** True if this rank sends the elements to that one. */
   bool isChild(int rank) const {
     int step = (rank - rank_ + ranks_) % ranks_;
