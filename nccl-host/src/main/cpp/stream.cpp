@@ -72,6 +72,10 @@ Scheduler& scheduler() {
 
 using Lock = std::unique_lock<std::mutex>;
 
+/** Number of created streams with items that are not closed. */
+std::atomic<int> busyStreams{0};
+static_assert(sizeof busyStreams == sizeof(int), "read through nccl4jHostBusyStreams");
+
 /** In a slot: the call has an item, and needs the lock to end. */
 DirectCall* const kShown = reinterpret_cast<DirectCall*>(1);
 
@@ -244,11 +248,11 @@ void showDirectCalls() {
 
 bool isDone(const ItemRef& item) { return !item || item->done; }
 
-/** Needs the lock, and an order whose items are done. */
-void forgetDone(Order& order) {
-  if (order.tail && failureStands(*order.tail)) return;
+/** Forgets the last item of an order whose items are done; false if a failure is to be reported. Needs the lock. */
+bool forgetDone(Order& order) {
+  if (order.tail && failureStands(*order.tail)) return false;
   order.tail.reset();
-  order.hasItems = false;
+  return true;
 }
 
 uint64_t epochOf(View<CommRef> comms) {
@@ -328,6 +332,17 @@ const StreamRef& requireStream(cudaStream_t handle, const char* call) {
   return stream;
 }
 
+void Stream::setHasItems(bool has) {
+  if (order.hasItems.exchange(has) != has && !isDefault() && !closed) busyStreams += has ? 1 : -1;
+}
+
+void Stream::close() {
+  setHasItems(false);
+  closed = true;
+  // Later calls look at it with the lock.
+  setHasItems(true);
+}
+
 void checkEvent(cudaEvent_t handle, const char* call) {
   Lock lock(scheduler().mutex);
   requireEvent(reinterpret_cast<nccl4jHostEvent_t>(handle), call, false);
@@ -363,7 +378,7 @@ ItemRef enqueue(View<StreamRef> streams, View<CommRef> comms, RunBy by, Body bod
       runBody(item, own);
     }).detach();
   }
-  for (const StreamRef& stream : streams) stream->order.hasItems = true;
+  for (const StreamRef& stream : streams) stream->setHasItems(true);
   for (const CommRef& comm : comms) comm->order.hasItems = true;
   showDirectCalls();
   addUnfinished(item);
@@ -406,8 +421,8 @@ DirectCall::DirectCall(const CommRef& comm, const StreamRef& stream)
   if (!begun_) {
     leave();
   } else if (!item_) {
-    forgetDone(stream->order);
-    forgetDone(comm->order);
+    if (forgetDone(stream->order)) stream->setHasItems(false);
+    if (forgetDone(comm->order)) comm->order.hasItems = false;
   }
 }
 
@@ -433,7 +448,7 @@ void DirectCall::show() {
   item_->works = true;
   item_->held = true;
   comm_->callers++;
-  stream_->order.hasItems = true;
+  stream_->setHasItems(true);
   comm_->order.hasItems = true;
   addUnfinished(item_);
   append(item_, stream_->order);
@@ -519,9 +534,7 @@ extern "C" ncclResult_t nccl4jHostStreamDestroy(cudaStream_t stream) {
     if (known->isDefault()) fail(ncclInvalidArgument, "HostStreamDestroy : the default stream cannot be destroyed");
     Lock lock(scheduler().mutex);
     showDirectCalls();
-    known->closed = true;
-    // Later calls look at it with the lock.
-    known->order.hasItems = true;
+    known->close();
     known->wake.notify_all();
     scheduler().streams.erase(known->handle);
     scheduler().removals++;
@@ -557,16 +570,20 @@ extern "C" ncclResult_t nccl4jHostStreamSynchronize(cudaStream_t stream) {
     if (!known->order.tail) return ncclSuccess;
     ItemRef all = known->order.tail->done ? known->order.tail : allIn(*known);
     all->changed.wait(lock, [&] { return all->done; });
+    // Unless another thread has added an item, or destroyed the stream, meanwhile.
+    if (isDone(known->order.tail) && !known->closed && forgetDone(known->order)) known->setHasItems(false);
     return stateOf(*all);
   });
 }
+
+extern "C" const int* nccl4jHostBusyStreams(void) { return reinterpret_cast<const int*>(&busyStreams); }
 
 extern "C" ncclResult_t nccl4jHostStreamWaitEvent(cudaStream_t stream, nccl4jHostEvent_t event) {
   return guarded([&]() -> ncclResult_t {
     const StreamRef& known = requireStream(stream, "HostStreamWaitEvent");
     Lock lock(scheduler().mutex);
     Event& marked = requireEvent(event, "HostStreamWaitEvent", true);
-    known->order.hasItems = true;
+    known->setHasItems(true);
     showDirectCalls();
     known->order.tail = join([&](const ItemRef& item) {
       follow(item, known->order.tail);

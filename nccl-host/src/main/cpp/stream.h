@@ -57,6 +57,9 @@ struct Stream {
   bool closed = false;
 
   bool isDefault() const { return handle == 0; }
+  /** Changes order.hasItems. Needs the lock. */
+  void setHasItems(bool has);
+  void close();
 };
 using StreamRef = std::shared_ptr<Stream>;
 

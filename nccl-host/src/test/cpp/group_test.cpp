@@ -202,6 +202,104 @@ TEST(RegistryTest, AStreamReportsAFailureAfterTheCallOfAnotherCommunicator) {
   EXPECT_EQ(ncclSuccess, nccl4jHostStreamDestroy(handle));
 }
 
+TEST(RegistryTest, BusyStreamsAreCountedUntilTheyAreFoundIdle) {
+  const int* busy = nccl4jHostBusyStreams();
+  const int before = *busy;
+  Connected failed(2), other(2);
+  cudaStream_t handles[2];
+  for (cudaStream_t& handle : handles) ASSERT_EQ(ncclSuccess, nccl4jHostStreamCreate(&handle));
+  StreamRef stream = requireStream(handles[0], "Test");
+  EXPECT_EQ(before, *busy);
+  { DirectCall call(other.comm, stream); }
+  EXPECT_EQ(before, *busy) << "a call that ended at once";
+
+  std::atomic<bool> mayEnd{false};
+  auto work = [&]() -> std::vector<CommRef> {
+    while (!mayEnd) std::this_thread::yield();
+    return {};
+  };
+  for (int i = 0; i < 2; i++) enqueue(stream, other.comm, RunBy::Stream, work);
+  EXPECT_EQ(before + 1, *busy);
+  mayEnd = true;
+  EXPECT_EQ(ncclSuccess, nccl4jHostStreamSynchronize(handles[0]));
+  EXPECT_EQ(before, *busy);
+
+  failed.comm->lifecycle.setError(ncclRemoteError, "rank 1 went away");
+  enqueue(stream, failed.comm, RunBy::Stream, [&]() -> std::vector<CommRef> { return {failed.comm}; });
+  EXPECT_EQ(ncclRemoteError, nccl4jHostStreamSynchronize(handles[0]));
+  EXPECT_EQ(before + 1, *busy) << "the failure stands";
+  failed.comm->lifecycle.enter(State::Revoked);
+  { DirectCall call(other.comm, stream); }
+  EXPECT_EQ(before, *busy);
+
+  mayEnd = false;
+  enqueue(stream, other.comm, RunBy::Stream, work);
+  enqueue(requireStream(handles[1], "Test"), {}, RunBy::Stream, work);
+  EXPECT_EQ(before + 2, *busy);
+  for (cudaStream_t handle : handles) EXPECT_EQ(ncclSuccess, nccl4jHostStreamDestroy(handle));
+  EXPECT_EQ(before, *busy) << "nobody can wait for a stream that was destroyed";
+  mayEnd = true;
+  while (hasOperations(*other.comm)) std::this_thread::yield();
+  stream.reset();
+  EXPECT_EQ(before, *busy);
+  // The default stream has items, but is not counted.
+  runHere(enqueue(requireStream(nullptr, "Test"), {}, RunBy::Caller, [&]() -> std::vector<CommRef> {
+    EXPECT_EQ(before, *busy);
+    return {};
+  }));
+}
+
+TEST(RegistryTest, AStreamStaysBusyIfAnItemCameDuringAWait) {
+  const int* busy = nccl4jHostBusyStreams();
+  const int before = *busy;
+  cudaStream_t handle;
+  ASSERT_EQ(ncclSuccess, nccl4jHostStreamCreate(&handle));
+  StreamRef stream = requireStream(handle, "Test");
+  std::atomic<bool> firstMayEnd{false}, secondMayEnd{false}, waited{false};
+  enqueue(stream, {}, RunBy::Stream, [&]() -> std::vector<CommRef> {
+    while (!firstMayEnd) std::this_thread::yield();
+    enqueue(stream, {}, RunBy::Stream, [&]() -> std::vector<CommRef> {
+      while (!secondMayEnd) std::this_thread::yield();
+      return {};
+    });
+    return {};
+  });
+  std::thread waiter([&] {
+    EXPECT_EQ(ncclSuccess, nccl4jHostStreamSynchronize(handle));
+    waited = true;
+  });
+  // The wait must begin before the second item comes.
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  firstMayEnd = true;
+  for (int i = 0; i < 1000 && !waited; i++) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(before + 1, *busy);
+  secondMayEnd = true;
+  waiter.join();
+  EXPECT_EQ(ncclSuccess, nccl4jHostStreamSynchronize(handle));
+  EXPECT_EQ(before, *busy);
+  EXPECT_EQ(ncclSuccess, nccl4jHostStreamDestroy(handle));
+}
+
+TEST(RegistryTest, AStreamThatIsDestroyedDuringAWaitTakesNoMoreCalls) {
+  Connected other(2);
+  cudaStream_t handle;
+  ASSERT_EQ(ncclSuccess, nccl4jHostStreamCreate(&handle));
+  StreamRef stream = requireStream(handle, "Test");
+  std::atomic<bool> mayEnd{false};
+  enqueue(stream, {}, RunBy::Stream, [&]() -> std::vector<CommRef> {
+    while (!mayEnd) std::this_thread::yield();
+    return {};
+  });
+  std::thread waiter([&] { EXPECT_EQ(ncclSuccess, nccl4jHostStreamSynchronize(handle)); });
+  // The wait must begin first.
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(ncclSuccess, nccl4jHostStreamDestroy(handle));
+  mayEnd = true;
+  waiter.join();
+  DirectCall call(other.comm, stream);
+  EXPECT_FALSE(call.begun());
+}
+
 TEST_F(GroupTest, ACallFollowsAnItemOfItsCommunicatorThatHasNotBegun) {
   ncclComm_t second[kRanks] = {};
   ncclGroupStart();

@@ -399,6 +399,10 @@ inline int hostStreamCreate(long long cell) { NCCL4J_HOST_CALL(nccl4jHostStreamC
 inline int hostStreamDestroy(long long stream) { NCCL4J_HOST_CALL(nccl4jHostStreamDestroy, (cudaStream_t)stream); }
 inline int hostStreamQuery(long long stream) { NCCL4J_HOST_CALL(nccl4jHostStreamQuery, (cudaStream_t)stream); }
 inline int hostStreamSynchronize(long long stream) { NCCL4J_HOST_CALL(nccl4jHostStreamSynchronize, (cudaStream_t)stream); }
+inline long long hostBusyStreams() {
+  static const auto function = (decltype(&::nccl4jHostBusyStreams))hostFunction("nccl4jHostBusyStreams");
+  return (long long)function();
+}
 inline int hostStreamWaitEvent(long long stream, long long event) {
   NCCL4J_HOST_CALL(nccl4jHostStreamWaitEvent, (cudaStream_t)stream, (nccl4jHostEvent_t)event);
 }

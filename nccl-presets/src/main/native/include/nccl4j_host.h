@@ -32,6 +32,11 @@ ncclResult_t nccl4jHostStreamDestroy(cudaStream_t stream);
 ncclResult_t nccl4jHostStreamQuery(cudaStream_t stream);
 /* Waits until all work is done, and returns as the query. */
 ncclResult_t nccl4jHostStreamSynchronize(cudaStream_t stream);
+/*
+ * Returns the address of a number. While it is 0, nccl4jHostStreamSynchronize would return ncclSuccess at once for each created
+ * stream. To be read as an atomic number with acquire order; valid until the process ends.
+ */
+const int* nccl4jHostBusyStreams(void);
 /* Later work of the stream waits for the work before the event. */
 ncclResult_t nccl4jHostStreamWaitEvent(cudaStream_t stream, nccl4jHostEvent_t event);
 

@@ -83,6 +83,18 @@ public final class HostEngine {
     public static native int streamSynchronize(long stream) throws NcclLibraryException;
 
     /**
+     * Returns the address of an {@code int}. While it is 0, {@link #streamSynchronize} would return {@code ncclSuccess}
+     * at once for each created stream, and the call can be saved. To be read with acquire order; valid until the
+     * process ends.
+     *
+     * @return the address
+     * @throws NcclLibraryException if the library is not the host engine
+     */
+    @Namespace("nccl4j")
+    @Name("hostBusyStreams")
+    public static native long busyStreams() throws NcclLibraryException;
+
+    /**
      * Makes later work of a stream wait for an event of another stream.
      *
      * @param stream the stream, 0 for the thread's default stream

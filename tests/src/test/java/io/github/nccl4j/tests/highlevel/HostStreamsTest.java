@@ -77,6 +77,29 @@ class HostStreamsTest {
     }
 
     @Test
+    void aWaitForALateRankAfterWaitsForNothing() throws Exception {
+        CountDownLatch enqueued = new CountDownLatch(1);
+        RankThreads.run(2, communicator -> {
+            try (CudaStream stream = CudaStream.nonBlocking(HOST);
+                    DeviceBuffer<Float32> buffer = numbers(1, 1 + communicator.rank())) {
+                stream.synchronize();
+                if (communicator.rank() == 0) {
+                    enqueued.await();
+                    // Otherwise the send could overtake a wait that does not wait.
+                    Thread.sleep(50);
+                    communicator.send(buffer, 1, stream);
+                } else {
+                    communicator.recv(buffer, 0, stream);
+                    enqueued.countDown();
+                }
+                stream.synchronize();
+                assertEquals(1, first(buffer));
+                stream.synchronize();
+            }
+        });
+    }
+
+    @Test
     void closingAStreamDoesNotWaitForAThreadThatDoes() throws Exception {
         CountDownLatch closed = new CountDownLatch(1);
         RankThreads.run(2, communicator -> {
