@@ -234,7 +234,7 @@ TEST(RegistryTest, BusyStreamsAreCountedUntilTheyAreFoundIdle) {
 
   mayEnd = false;
   enqueue(stream, other.comm, RunBy::Stream, work);
-  enqueue(requireStream(handles[1], "Test"), {}, RunBy::Stream, work);
+  enqueue(requireStream(handles[1], "Test"), other.comm, RunBy::Stream, work);
   EXPECT_EQ(before + 2, *busy);
   for (cudaStream_t handle : handles) EXPECT_EQ(ncclSuccess, nccl4jHostStreamDestroy(handle));
   EXPECT_EQ(before, *busy) << "nobody can wait for a stream that was destroyed";
