@@ -72,7 +72,7 @@ Scheduler& scheduler() {
 
 using Lock = std::unique_lock<std::mutex>;
 
-/** Number of created streams with items that are not closed. */
+/** Number of created streams that have items and are not closed. */
 std::atomic<int> busyStreams{0};
 static_assert(sizeof busyStreams == sizeof(int), "read through nccl4jHostBusyStreams");
 

@@ -1,14 +1,18 @@
 // connected.h: communicators whose connections end in the hands of a test, without a rendezvous.
 #pragma once
 
+#include <poll.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "comm.h"
+#include "processors.h"
 #include "task.h"
 
 namespace host {
@@ -102,6 +106,47 @@ std::string failureOf(Body&& body) {
     return format("%d: %s", static_cast<int>(failure.code()), failure.text().c_str());
   }
   return "";
+}
+
+/**
+ * Lets a thread send frames, each while this thread begins to wait for it. True if a doorbell is lost, or `send` returns false.
+ * `prepare` runs in this thread before each of them.
+ */
+template <class Prepare, class Send>
+bool losesDoorbell(Channel& reader, int frames, Prepare&& prepare, Send&& send) {
+  std::atomic<int> wanted{0};
+  // Both sides write to these cache lines: the frame becomes visible late.
+  std::vector<std::atomic<int>> lines(16 * 16);
+  auto touch = [&] {
+    for (size_t i = 0; i < lines.size(); i += 16) lines[i].store(1, std::memory_order_relaxed);
+  };
+  std::atomic<bool> lost{false};
+  std::thread sender([&] {
+    for (int sent = 0; sent < frames; sent++) {
+      while (wanted.load() <= sent) relax();
+      touch();
+      if (!lost && !send()) lost = true;
+    }
+  });
+  Channel::Wait wait;
+  wait.frame = true;
+  Frame frame;
+  char elements[kMaxInlined];
+  for (int got = 0; got < frames && !lost; got++) {
+    prepare();
+    touch();
+    wanted = got + 1;
+    // For different times, so that some frames are sent just when this thread has looked.
+    for (int i = got % 64; i > 0; i--) relax();
+    while (!lost && !reader.receiveFrame(frame, elements)) {
+      pollfd polled{reader.descriptor(), POLLIN, 0};
+      if (!reader.arm(wait) && poll(&polled, 1, 10000) == 0) lost = true;
+      reader.disarm();
+    }
+  }
+  wanted = frames;
+  sender.join();
+  return lost;
 }
 
 }  // namespace host

@@ -1,14 +1,10 @@
 // eager_test.cpp: operations that end without a task, or that a task continues.
 
 #include <gtest/gtest.h>
-#include <poll.h>
 
-#include <atomic>
-#include <thread>
 #include <vector>
 
 #include "pair.h"
-#include "processors.h"
 
 namespace host {
 namespace {
@@ -137,45 +133,15 @@ TEST_F(EagerTest, ElementsThatFillTheWordsAndOneMore) {
   }
 }
 
-// Each frame comes while the peer begins to wait for it; see channel_test.cpp.
 TEST_F(EagerTest, NoDoorbellOfAnyKindOfCallIsLost) {
-  constexpr int kCalls = 30000;
   for (Call call : {Call::Send, Call::Reduce, Call::Broadcast}) {
     Operation operation = this->operation(call);
     if (call == Call::Reduce) operation.root = 1;
-    std::atomic<int> wanted{0};
-    std::vector<std::atomic<int>> lines(16 * 16);
-    auto touch = [&] {
-      for (size_t i = 0; i < lines.size(); i += 16) lines[i].store(1, std::memory_order_relaxed);
+    auto makeCallOfPeer = [&] {
+      if (call == Call::Reduce) send(operation.frame());
+      if (call == Call::Send) send(post(Call::Recv));
     };
-    bool lost = false;
-    std::thread peer([&] {
-      Channel::Wait wait;
-      wait.frame = true;
-      Frame frame;
-      for (int got = 0; got < kCalls && !lost; got++) {
-        if (call == Call::Reduce) send(operation.frame());
-        if (call == Call::Send) send(post(Call::Recv));
-        touch();
-        wanted = got + 1;
-        for (int i = got % 64; i > 0; i--) relax();
-        while (!lost && !theirs.receiveFrame(frame, nullptr)) {
-          pollfd polled{theirs.descriptor(), POLLIN, 0};
-          lost = !theirs.arm(wait) && poll(&polled, 1, 10000) == 0;
-          theirs.disarm();
-        }
-      }
-      wanted = kCalls;
-    });
-    int ended = 0;
-    for (int called = 0; called < kCalls; called++) {
-      while (wanted.load() <= called) relax();
-      touch();
-      if (ends(operation)) ended++;
-    }
-    peer.join();
-    EXPECT_FALSE(lost) << callName(call);
-    EXPECT_EQ(kCalls, ended) << callName(call);
+    EXPECT_FALSE(losesDoorbell(theirs, 30000, makeCallOfPeer, [&] { return ends(operation); })) << callName(call);
   }
 }
 
