@@ -2,6 +2,7 @@
 //
 // Most small operations end here: they make no task, queue nothing, and do not sleep.
 
+#include <sched.h>
 #include <string.h>
 
 #include <algorithm>
@@ -21,9 +22,6 @@ constexpr int kMostRanks = 32;
 /** Maximum number of Send and Recv calls of a group. */
 constexpr size_t kMostMessages = 8;
 
-/** Looks at the frames of other ranks before a task waits for them; about 10 us. */
-constexpr int kLooks = 128;
-
 bool isEager(const Operation& operation, int ranks) {
   Call call = operation.call;
   bool listed = isReduction(call) || isRooted(call) || isPointToPoint(call) || call == Call::AllGather ||
@@ -39,6 +37,28 @@ bool isIdle(Peer& peer, size_t elements) {
 
 enum class Arrival { None, Right, Wrong };
 
+/** Looks at the frames of other ranks, before a task waits for them; about 10 us if each rank has a processor. */
+class Looks {
+ public:
+  /** `crowded`: there are more ranks than processors, so the awaited rank may need this processor. */
+  explicit Looks(bool crowded) : crowded_(crowded) {}
+
+  /** Pauses for a moment; false after the last look. */
+  bool again() {
+    if (left_-- <= 0) return false;
+    if (crowded_) {
+      sched_yield();
+    } else {
+      relax();
+    }
+    return true;
+  }
+
+ private:
+  const bool crowded_;
+  int left_ = 128;
+};
+
 /** Takes the frames of earlier calls: Right if all have arrived, Wrong if the last one taken is. */
 Arrival takeLate(Peer& peer) {
   while (!peer.unverified.empty()) {
@@ -51,13 +71,12 @@ Arrival takeLate(Peer& peer) {
 
 /** Takes the frames of earlier calls, and one more: Right if isRight says so. */
 template <class IsRight>
-Arrival takeFrame(Peer& peer, int& looks, IsRight&& isRight) {
+Arrival takeFrame(Peer& peer, Looks& looks, IsRight&& isRight) {
   for (;;) {
     Arrival late = takeLate(peer);
     if (late == Arrival::Wrong) return late;
     if (late == Arrival::Right && peer.receiveFrame() > 0) return isRight(peer.frame) ? Arrival::Right : Arrival::Wrong;
-    if (looks-- <= 0) return Arrival::None;
-    relax();
+    if (!looks.again()) return Arrival::None;
   }
 }
 
@@ -107,7 +126,7 @@ class EagerCollective {
 
   /** True if all awaited frames are there and of this call. Else sets the ranks of which one is in Peer::frame. */
   bool receive(uint32_t& arrived) {
-    int looks = kLooks;
+    Looks looks(comm_.crowded);
     for (Peer& peer : comm_.peers) {
       if (peer.rank == comm_.rank) continue;
       Arrival arrival = Arrival::Right;
@@ -189,7 +208,7 @@ class EagerBroadcast {
   /** As for other collectives. */
   bool receive(uint32_t& arrived) {
     if (tree_.isRoot()) return true;
-    int looks = kLooks;
+    Looks looks(comm_.crowded);
     Arrival arrival = takeFrame(parent(), looks, [&](const Frame& frame) {
       return frame.inlined == bytes_ && isSameCall(frame, mine_);
     });
@@ -261,7 +280,7 @@ class EagerMessages {
 
   /** As for collectives. */
   bool receive(uint32_t& arrived) {
-    int looks = kLooks;
+    Looks looks(comm_.crowded);
     for (Lane* lane = lanes_; lane != end_; lane++) {
       Arrival arrival = takeFrame(*lane->peer, looks, [&](const Frame& frame) { return lane->isMatch(frame, comm_); });
       if (arrival != Arrival::None) arrived |= 1u << lane->peer->rank;
@@ -332,7 +351,7 @@ bool run(Comm& comm, const Operation* operations, size_t count, Begun& begun) {
 }  // namespace
 
 bool runEagerly(Comm& comm, const Operation* operations, size_t count, Begun& begun) {
-  if (comm.ranks > kMostRanks || comm.crowded || count > kMostMessages) return false;
+  if (comm.ranks > kMostRanks || count > kMostMessages) return false;
   bool eager = std::all_of(operations, operations + count, [&](const Operation& operation) {
     return isEager(operation, comm.ranks);
   });
