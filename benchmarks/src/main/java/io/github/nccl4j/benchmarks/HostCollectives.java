@@ -175,6 +175,8 @@ public final class HostCollectives implements Callable<Integer> {
         Map<String, Program> programs = new LinkedHashMap<>();
         try {
             Path mpi = StubLibraries.makeMpiCollectives(folder);
+            // mpirun decides by the processors of the machine, also if it may not use all of them.
+            boolean yields = ranks > Runtime.getRuntime().availableProcessors();
             List<String> launcher = List.of(
                     "env",
                     "OMPI_ALLOW_RUN_AS_ROOT=1",
@@ -183,6 +185,9 @@ public final class HostCollectives implements Callable<Integer> {
                     "--oversubscribe",
                     "--bind-to",
                     "none",
+                    "--mca",
+                    "mpi_yield_when_idle",
+                    yields ? "1" : "0",
                     "-np",
                     String.valueOf(ranks));
             programs.put(MPI, operation -> join(launcher, common(mpi.toString(), operation)));
