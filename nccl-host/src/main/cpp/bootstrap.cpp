@@ -237,8 +237,7 @@ class Bootstrap {
     peer(rank).data.open(std::move(socket), memory, bytes, connected);
     if (!memory.valid()) return;
     comm_.ringBytes += bytes;
-    if (comm_.singleCopy == SingleCopy::Never) return;
-    peer(rank).data.permitCopies(comm_.singleCopy == SingleCopy::Always || isCopyBetweenProcessesFast());
+    if (comm_.singleCopy) peer(rank).data.permitCopies();
   }
 
   int acceptHigher() {

@@ -307,13 +307,12 @@ long Channel::receive(void* data, size_t size) {
   return static_cast<long>(total);
 }
 
-void Channel::permitCopies(bool offers) {
+void Channel::permitCopies() {
   // The id from the kernel, not from the peer: that of a peer in another container may be the id of another process here.
   ucred credentials{};
   socklen_t size = sizeof credentials;
   bool known = getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0;
   if (rings_ && known) peerProcess_ = credentials.pid;
-  refused_ = !offers;
 }
 
 void Channel::accept(const Offer& offer) {

@@ -85,8 +85,8 @@ class Channel {
   /** As receiveSome of socket.h. Copies the elements of an accepted offer before others. */
   long receive(void* data, size_t size);
 
-  /** Permits this side to copy from the peer's process and, if `offers`, to offer its own elements. Only for shared memory. */
-  void permitCopies(bool offers);
+  /** Permits this side to copy from the peer's process, and to offer its own elements. Only for shared memory. */
+  void permitCopies();
   /** True if this side may offer its elements: that is permitted, and the peer has refused no offer. */
   bool offers() const { return peerProcess_ != 0 && !refused_; }
   /** True once the peer has answered this side's offer; the last `left` bytes of the offer must then be sent. */

@@ -31,6 +31,8 @@ namespace host {
 namespace {
 
 constexpr size_t kWindow = 256 << 10;
+// kMany for elements that several ranks read at the same time.
+constexpr size_t kManyForAll = 128 << 10;
 // Minimum size of a Broadcast in chunks, and of a chunk.
 constexpr size_t kChunked = 64 << 10;
 constexpr size_t kLeastChunk = 4 << 10;
@@ -273,10 +275,17 @@ class Collective final : public Task {
 
   /** True if a Data frame precedes this many bytes to or from the peer; equal at both ranks. */
   bool isOffered(const Peer& peer, size_t bytes) const {
-    Call call = operation_.call;
-    bool forOneRank = call == Call::AlltoAll || call == Call::AlltoAllv || call == Call::Scatter ||
-                      (call == Call::AllGather && comm_.ranks == 2);
-    return bytes >= kMany && forOneRank && peer.data.shared();
+    return bytes >= leastOffered() && peer.data.shared();
+  }
+
+  size_t leastOffered() const {
+    switch (operation_.call) {
+      case Call::AlltoAll:
+      case Call::AlltoAllv:
+      case Call::Scatter: return kMany;
+      case Call::AllGather: return comm_.ranks == 2 ? kMany : kManyForAll;
+      default: return SIZE_MAX;
+    }
   }
 
   void takeData(Peer& peer) {

@@ -194,7 +194,7 @@ Comm::Comm(int rankOfComm, int ranksOfComm, int deviceOfComm, const CommSettings
       blocking(settings.blocking),
       operationTimeout(operationTimeoutSetting.value()),
       sharesMemory(sharedMemorySetting.value() != 0),
-      singleCopy(static_cast<SingleCopy>(singleCopySetting.value())),
+      singleCopy(singleCopySetting.value() != 0),
       crowded(ranksOfComm > usableProcessors()),
       wake(newEvent()) {}
 

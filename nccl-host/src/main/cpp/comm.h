@@ -170,7 +170,7 @@ class Comm {
   const bool blocking;
   const double operationTimeout;  // seconds; 0: none
   const bool sharesMemory;        // on connections to lower ranks
-  const SingleCopy singleCopy;    // on connections with shared memory
+  const bool singleCopy;          // on connections with shared memory
   /** True if the ranks of this communicator, which are all on this machine, are more than its usable processors. */
   bool crowded;
   PollingTime pollingTime;             // needs `operation`

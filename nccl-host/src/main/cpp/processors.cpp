@@ -2,19 +2,15 @@
 
 #include "processors.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <fstream>
 #include <string>
-#include <vector>
 
 #include "socket.h"
 
@@ -23,9 +19,6 @@ namespace {
 
 /** Looks at a peer before the first look at the clock; about 10 us. */
 constexpr size_t kLooksWithoutYield = 128;
-
-/** See isCopyBetweenProcessesFast. */
-constexpr double kMostOfSystem = 3;
 
 std::atomic<pid_t> process{0};
 
@@ -54,33 +47,6 @@ int quotaOfProcess() {
     }
   }
   return least;
-}
-
-/** The least time of some runs of the body, so that other load does not decide. */
-template <class Body>
-double leastTime(Body&& body) {
-  double least = HUGE_VAL;
-  for (int i = 0; i < 8; i++) {
-    double begun = now();
-    body();
-    least = std::min(least, now() - begun);
-  }
-  return least;
-}
-
-bool measureCopies() {
-  std::vector<char> from(128 << 10, 1), to(from.size());
-  iovec source{from.data(), from.size()}, target{to.data(), to.size()};
-  bool permitted = true;
-  double bySystem = leastTime([&] {
-    permitted &= process_vm_readv(getpid(), &target, 1, &source, 1, 0) == static_cast<ssize_t>(from.size());
-  });
-  double within = leastTime([&] {
-    memcpy(to.data(), from.data(), from.size());
-    // Keeps the compiler from removing the copy.
-    asm volatile("" : : "r"(to.data()) : "memory");
-  });
-  return permitted && bySystem < kMostOfSystem * within;
 }
 
 }  // namespace
@@ -112,11 +78,6 @@ int usableProcessors() {
   if (processors == 0) processors = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   if (quota > 0) processors = std::min(processors, quota);
   return std::max(1, processors);
-}
-
-bool isCopyBetweenProcessesFast() {
-  static const bool fast = measureCopies();
-  return fast;
 }
 
 void PollingTime::slept(double seconds) {

@@ -1,4 +1,4 @@
-// processors.h: what this process is, how many processors it may use, and how fast the system copies between processes.
+// processors.h: what this process is, how many processors it may use, and polling.
 #pragma once
 
 #include <sys/types.h>
@@ -10,13 +10,6 @@ pid_t currentProcess();
 
 /** Number of processors that the affinity of this thread and the quota of its control group allow; at least 1. */
 int usableProcessors();
-
-/**
- * True if a copy from the memory of a process by the system takes less than three copies within a process, as measured once.
- * The system works page by page. One copy by it replaces two through a ring, which also moves the ring's lines between two
- * processors: with a factor of 2 it is up to three times faster than the ring, with 5 slower.
- */
-bool isCopyBetweenProcessesFast();
 
 /**
  * The time that a rank polls before it sleeps. About the cost of a sleep at first, so that an idle rank uses no processor. Ranks

@@ -21,7 +21,7 @@ const Setting settings[] = {
     {"NCCL4J_HOST_INIT_TIMEOUT", 60, Setting::Unit::Seconds},
     {"NCCL4J_HOST_OP_TIMEOUT", 0, Setting::Unit::Seconds},
     {"NCCL4J_HOST_SHARED_MEMORY", 1, Setting::Unit::Switch},
-    {"NCCL4J_HOST_SINGLE_COPY", static_cast<double>(SingleCopy::WhereFaster), Setting::Unit::Degree},
+    {"NCCL4J_HOST_SINGLE_COPY", 1, Setting::Unit::Switch},
 };
 
 }  // namespace
@@ -44,20 +44,14 @@ double Setting::value() const {
   bool mayBeZero = fallback == 0;
   double number;
   if (parseNumber(text, number)) {
-    bool valid = false;
-    switch (unit) {
-      case Unit::Seconds: valid = number > 0 || (mayBeZero && number == 0); break;
-      case Unit::Switch: valid = number == 0 || number == 1; break;
-      case Unit::Degree: valid = number == 0 || number == 1 || number == 2; break;
-    }
+    bool valid = unit == Unit::Switch ? number == 0 || number == 1 : number > 0 || (mayBeZero && number == 0);
     if (valid) return number;
   }
   fail(
       ncclInvalidArgument, "%s must be %s: '%s'", key,
-      unit == Unit::Switch   ? "0 or 1"
-      : unit == Unit::Degree ? "0, 1 or 2"
-      : mayBeZero            ? "a number of seconds, or 0 for no limit"
-                             : "a number of seconds above 0",
+      unit == Unit::Switch ? "0 or 1"
+      : mayBeZero          ? "a number of seconds, or 0 for no limit"
+                           : "a number of seconds above 0",
       text);
 }
 

@@ -7,11 +7,10 @@ namespace host {
 bool parseNumber(const char* text, double& number);
 
 /**
- * A number of seconds, a switch (0: off, 1: on), or a degree (0: never, 1: where it is faster, 2: always). With a fallback
- * of 0 seconds (no limit) the environment may set 0.
+ * A number of seconds, or a switch (0: off, 1: on). With a fallback of 0 seconds (no limit) the environment may set 0.
  */
 struct Setting {
-  enum class Unit { Seconds, Switch, Degree };
+  enum class Unit { Seconds, Switch };
 
   const char* key;
   double fallback;
@@ -30,9 +29,7 @@ extern const Setting& operationTimeoutSetting;
 /** Shared memory for the connections that this rank opens, those to lower ranks. */
 extern const Setting& sharedMemorySetting;
 
-enum class SingleCopy { Never, WhereFaster, Always };
-
-/** Copies of many elements from the memory of another rank's process. If one of two ranks sets Never, neither copies. */
+/** Copies of many elements from the memory of another rank's process. If one of two ranks sets 0, neither copies. */
 extern const Setting& singleCopySetting;
 
 }  // namespace host

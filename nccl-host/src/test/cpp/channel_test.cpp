@@ -271,8 +271,8 @@ class OfferTest : public ChannelTest {
  protected:
   void SetUp() override {
     ChannelTest::SetUp();
-    left.permitCopies(true);
-    right.permitCopies(true);
+    left.permitCopies();
+    right.permitCopies();
     std::iota(sent.begin(), sent.end(), 1);
     got.resize(sent.size());
   }

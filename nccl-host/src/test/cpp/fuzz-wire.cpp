@@ -288,7 +288,7 @@ class Fuzzer {
     bool shared = mutate_.draw(3) > 0;
     Connected rank(2, shared);
     PeerEnd& end = rank.ends[1];
-    if (shared && mutate_.draw(4) > 0) rank.peer(1).data.permitCopies(true);
+    if (shared && mutate_.draw(4) > 0) rank.peer(1).data.permitCopies();
     rank.peer(1).process = processToken();
     const Recording& recording = recordings_[shared][kind];
     std::string data = mutate_.changed(recording.data);

@@ -262,7 +262,7 @@ TEST_P(PeerTest, ElementsThatNobodyExpectsAreRefused) {
 class ManyElementsTest : public testing::Test, protected Pair {
  protected:
   ManyElementsTest() : Pair(Path::Task) {
-    rank.peer(1).data.permitCopies(true);
+    rank.peer(1).data.permitCopies();
     rank.peer(1).process = processToken();
   }
 
@@ -352,7 +352,7 @@ TEST_F(ManyElementsTest, ASendEndsWithTheAnswer) {
   std::string failure = during(Call::Send, [&] {
     Frame offered = dataForRecv();
     EXPECT_EQ(reinterpret_cast<uintptr_t>(sent.data()), offered.words[kAddress]);
-    theirs.permitCopies(true);
+    theirs.permitCopies();
     theirs.accept({offered.words[kAddress], offered.words[kToken], processToken(), kCount * sizeof(int32_t)});
     EXPECT_EQ(std::vector<int32_t>(kCount, 3), awaitElements(kCount));
   });
@@ -412,6 +412,61 @@ TEST_F(ManyElementsTest, CollectivesCopyElementsForOneRank) {
     EXPECT_EQ(8, got[2 * kCount - 1]) << callName(call);
     size_t left;
     EXPECT_TRUE(theirs.takeAnswer(left));
+  }
+}
+
+TEST_F(ManyElementsTest, AnAllGatherOfThreeRanksCopiesFrom128KiBOn) {
+  constexpr size_t kLeast = (128 << 10) / sizeof(int32_t);
+  for (size_t count : {kLeast - 1, kLeast}) {
+    Connected three(3);
+    Operation gather = many(Call::AllGather);
+    gather.count = count;
+    std::string failure;
+    Channel ends[3];
+    for (int peer : {1, 2}) {
+      PeerEnd& end = three.ends[static_cast<size_t>(peer)];
+      ends[peer].open(std::move(end.data), end.memory, kTestRing, false);
+      three.peer(peer).data.permitCopies();
+      three.peer(peer).process = processToken();
+    }
+    std::thread other([&] { failure = failureOf([&] { three.run(makeCollective(*three.comm, Operation(gather))); }); });
+    Frame call = gather.frame(), offer = data(gather, peers.data());
+    call.sequence = offer.sequence = 1;
+    for (int peer : {1, 2}) ASSERT_TRUE(ends[peer].sendFrame(call));
+    for (int peer : {1, 2}) {
+      char* elements = reinterpret_cast<char*>(peers.data());
+      if (count == kLeast) {
+        ASSERT_TRUE(ends[peer].sendFrame(offer));
+      } else {
+        for (size_t sent = 0; sent < gather.bytes();) {
+          iovec part{elements + sent, gather.bytes() - sent};
+          sent += static_cast<size_t>(ends[peer].send(&part, 1));
+        }
+      }
+      Frame frame;
+      while (!ends[peer].receiveFrame(frame, elements)) std::this_thread::yield();
+      EXPECT_EQ(FrameKind::Collective, frame.kind);
+      std::vector<int32_t> copy(count);
+      if (count == kLeast) {
+        while (!ends[peer].receiveFrame(frame, elements)) std::this_thread::yield();
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(sent.data()), frame.words[kAddress]);
+        ends[peer].permitCopies();
+        ends[peer].accept({frame.words[kAddress], frame.words[kToken], processToken(), gather.bytes()});
+      }
+      for (size_t got = 0; got < gather.bytes();) {
+        long step = ends[peer].receive(reinterpret_cast<char*>(copy.data()) + got, gather.bytes() - got);
+        ASSERT_LE(0, step);
+        got += static_cast<size_t>(step);
+      }
+      EXPECT_EQ(std::vector<int32_t>(count, 3), copy);
+    }
+    other.join();
+    EXPECT_EQ("", failure);
+    EXPECT_EQ(3, got[count - 1]);
+    for (size_t first : {count, 2 * count}) {
+      EXPECT_EQ(8, got[first]);
+      EXPECT_EQ(8, got[first + count - 1]);
+    }
   }
 }
 

@@ -47,8 +47,8 @@ TEST(SettingsTest, Switches) {
   EXPECT_EQ("1", valueOf(sharedMemorySetting, ""));
   EXPECT_EQ("0", valueOf(sharedMemorySetting, "0"));
   EXPECT_EQ("4: NCCL4J_HOST_SHARED_MEMORY must be 0 or 1: '2'", valueOf(sharedMemorySetting, "2"));
-  EXPECT_EQ("4: NCCL4J_HOST_SINGLE_COPY must be 0, 1 or 2: '3'", valueOf(singleCopySetting, "3"));
-  EXPECT_EQ("2", valueOf(singleCopySetting, "2"));
+  EXPECT_EQ("4: NCCL4J_HOST_SINGLE_COPY must be 0 or 1: '2'", valueOf(singleCopySetting, "2"));
+  EXPECT_EQ("1", valueOf(singleCopySetting, ""));
 }
 
 std::unique_ptr<Faults> faultsOf(const char* text, int rank = 0) {

@@ -234,7 +234,6 @@ int main(int argc, char** argv) {
   if (argc < 2) giveUp("expected SECONDS [SEED]");
   // A rank that leaves in the middle of a split is missed at this deadline.
   setenv("NCCL4J_HOST_INIT_TIMEOUT", "3", 0);
-  setenv("NCCL4J_HOST_SINGLE_COPY", "2", 0);
   double end = seconds() + atof(argv[1]);
   unsigned seed = argc > 2 ? static_cast<unsigned>(atol(argv[2])) : static_cast<unsigned>(time(nullptr));
   printf("stress: seed %u\n", seed);

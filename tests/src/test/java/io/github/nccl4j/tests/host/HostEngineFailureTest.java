@@ -171,7 +171,6 @@ class HostEngineFailureTest {
                 .property("nccl4j.engine", "host")
                 .environment("NCCL4J_HOST_INIT_TIMEOUT", "20")
                 .environment("NCCL4J_HOST_SHARED_MEMORY", shared ? "1" : "0")
-                .environment("NCCL4J_HOST_SINGLE_COPY", "2")
                 .start(HostEngineScenarios.class, scenario, id, "" + rank, "" + count);
     }
 
