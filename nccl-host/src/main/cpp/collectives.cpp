@@ -4,11 +4,11 @@
 //    buffer of the user. Few elements come with the frame; others follow it at once, as far as the connection takes them. In
 //    calls with a root, a rank that needs no elements of the other one compares the frames at its next call, and does not
 //    wait for them. A short Broadcast is an exception, see 4.
-// 2. Elements go directly to the ranks that need them. Many elements for one rank are offered to it in a Data frame; see
-//    channel.h. Others pass the rings: those for several ranks, since readers of the same pages wait for each other, and
-//    those of a Gather or of a Broadcast between two ranks, since both sides of a ring work at the same time. Reductions are
-//    folded where their result is needed: straight from the rings of the other ranks, or in windows if a connection has no
-//    shared memory.
+// 2. Elements go directly to the ranks that need them. Many elements are offered to their receiver in a Data frame; see
+//    channel.h. In an AllGather of several ranks they must be more, since readers of the same pages wait for each other.
+//    Others pass the rings, as do those of a Gather or of a Broadcast between two ranks, since both sides of a ring work at
+//    the same time. Reductions are folded where their result is needed: straight from the rings of the other ranks, or in
+//    windows if a connection has no shared memory.
 // 3. A large AllReduce folds chunk r at rank r only, which distributes its folded elements while it folds the next ones. The
 //    root of a large Broadcast to several ranks sends each of them another chunk, which they distribute in the same way.
 // 4. The elements of a short Broadcast pass a tree. Each rank compares its call with that of its parent, and sends no frame to
