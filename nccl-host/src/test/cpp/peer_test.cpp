@@ -326,7 +326,7 @@ class ManyElementsTest : public testing::Test, protected Pair {
     return elements;
   }
 
-  static constexpr size_t kCount = 50'000;
+  static constexpr size_t kCount = 20'000;
   std::vector<int32_t> sent = std::vector<int32_t>(2 * kCount, 3), got = std::vector<int32_t>(2 * kCount),
                        peers = std::vector<int32_t>(kCount, 8);
 };
@@ -421,6 +421,9 @@ TEST_F(ManyElementsTest, AnAllGatherOfThreeRanksCopiesFrom128KiBOn) {
     Connected three(3);
     Operation gather = many(Call::AllGather);
     gather.count = count;
+    got.assign(3 * count, 0);
+    peers.assign(count, 8);
+    gather.recv = reinterpret_cast<char*>(got.data());
     std::string failure;
     Channel ends[3];
     for (int peer : {1, 2}) {

@@ -51,6 +51,16 @@ TEST(SettingsTest, Switches) {
   EXPECT_EQ("1", valueOf(singleCopySetting, ""));
 }
 
+TEST(SettingsTest, CommunicatorsCopyBetweenProcessesUnlessForbidden) {
+  for (bool permitted : {true, false}) {
+    Environment environment(singleCopySetting.key, permitted ? "1" : "0");
+    ncclComm_t comms[2];
+    ASSERT_EQ(ncclSuccess, ncclCommInitAll(comms, 2, nullptr));
+    EXPECT_EQ(permitted, findComm(comms[0])->peers[1].data.offers());
+    for (ncclComm_t comm : comms) EXPECT_EQ(ncclSuccess, ncclCommAbort(comm));
+  }
+}
+
 std::unique_ptr<Faults> faultsOf(const char* text, int rank = 0) {
   Environment environment("NCCL4J_HOST_FAULT", text);
   return Faults::fromEnvironment(rank);
