@@ -31,7 +31,7 @@ namespace host {
 namespace {
 
 constexpr size_t kWindow = 256 << 10;
-// kMany for elements that several ranks read at the same time.
+// As kMany, for elements that several ranks read at the same time.
 constexpr size_t kManyForAll = 128 << 10;
 // Minimum size of a Broadcast in chunks, and of a chunk.
 constexpr size_t kChunked = 64 << 10;

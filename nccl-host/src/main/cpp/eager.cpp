@@ -2,7 +2,6 @@
 //
 // Most small operations end here: they make no task, queue nothing, and do not sleep.
 
-#include <sched.h>
 #include <string.h>
 
 #include <algorithm>
@@ -43,14 +42,10 @@ class Looks {
   /** `crowded`: there are more ranks than processors, so the awaited rank may need this processor. */
   explicit Looks(bool crowded) : crowded_(crowded) {}
 
-  /** Pauses for a moment; false after the last look. */
+  /** Pauses for a moment or yields; false after the last look. */
   bool again() {
     if (left_-- <= 0) return false;
-    if (crowded_) {
-      sched_yield();
-    } else {
-      relax();
-    }
+    relax(crowded_);
     return true;
   }
 

@@ -297,10 +297,11 @@ class ManyElementsTest : public testing::Test, protected Pair {
     return failure;
   }
 
-  Frame awaitFrame() {
+  Frame awaitFrame() { return awaitFrame(theirs); }
+  static Frame awaitFrame(Channel& from) {
     Frame frame;
     char elements[kMaxInlined];
-    while (!theirs.receiveFrame(frame, elements)) std::this_thread::yield();
+    while (!from.receiveFrame(frame, elements)) std::this_thread::yield();
     return frame;
   }
 
@@ -314,11 +315,12 @@ class ManyElementsTest : public testing::Test, protected Pair {
   }
 
   /** Takes the elements after the frames of the rank. */
-  std::vector<int32_t> awaitElements(size_t count) {
+  std::vector<int32_t> awaitElements(size_t count) { return awaitElements(count, theirs); }
+  static std::vector<int32_t> awaitElements(size_t count, Channel& from) {
     std::vector<int32_t> elements(count);
     char* at = reinterpret_cast<char*>(elements.data());
     for (size_t left = count * sizeof(int32_t); left > 0;) {
-      long step = theirs.receive(at, left);
+      long step = from.receive(at, left);
       if (step < 0) return {};
       at += step;
       left -= static_cast<size_t>(step);
@@ -418,13 +420,12 @@ TEST_F(ManyElementsTest, CollectivesCopyElementsForOneRank) {
 TEST_F(ManyElementsTest, AnAllGatherOfThreeRanksCopiesFrom128KiBOn) {
   constexpr size_t kLeast = (128 << 10) / sizeof(int32_t);
   for (size_t count : {kLeast - 1, kLeast}) {
-    Connected three(3);
-    Operation gather = many(Call::AllGather);
-    gather.count = count;
+    bool offers = count == kLeast;
     got.assign(3 * count, 0);
     peers.assign(count, 8);
-    gather.recv = reinterpret_cast<char*>(got.data());
-    std::string failure;
+    Operation gather = many(Call::AllGather);
+    gather.count = count;
+    Connected three(3);
     Channel ends[3];
     for (int peer : {1, 2}) {
       PeerEnd& end = three.ends[static_cast<size_t>(peer)];
@@ -432,44 +433,32 @@ TEST_F(ManyElementsTest, AnAllGatherOfThreeRanksCopiesFrom128KiBOn) {
       three.peer(peer).data.permitCopies();
       three.peer(peer).process = processToken();
     }
+    std::string failure;
     std::thread other([&] { failure = failureOf([&] { three.run(makeCollective(*three.comm, Operation(gather))); }); });
     Frame call = gather.frame(), offer = data(gather, peers.data());
     call.sequence = offer.sequence = 1;
-    for (int peer : {1, 2}) ASSERT_TRUE(ends[peer].sendFrame(call));
+    for (int peer : {1, 2}) EXPECT_TRUE(ends[peer].sendFrame(call));
     for (int peer : {1, 2}) {
-      char* elements = reinterpret_cast<char*>(peers.data());
-      if (count == kLeast) {
-        ASSERT_TRUE(ends[peer].sendFrame(offer));
+      if (offers) {
+        EXPECT_TRUE(ends[peer].sendFrame(offer));
       } else {
-        for (size_t sent = 0; sent < gather.bytes();) {
-          iovec part{elements + sent, gather.bytes() - sent};
-          sent += static_cast<size_t>(ends[peer].send(&part, 1));
+        iovec part{peers.data(), gather.bytes()};
+        while (part.iov_len > 0 && ends[peer].send(&part, 1) >= 0) {
         }
       }
-      Frame frame;
-      while (!ends[peer].receiveFrame(frame, elements)) std::this_thread::yield();
-      EXPECT_EQ(FrameKind::Collective, frame.kind);
-      std::vector<int32_t> copy(count);
-      if (count == kLeast) {
-        while (!ends[peer].receiveFrame(frame, elements)) std::this_thread::yield();
-        EXPECT_EQ(reinterpret_cast<uintptr_t>(sent.data()), frame.words[kAddress]);
-        ends[peer].permitCopies();
-        ends[peer].accept({frame.words[kAddress], frame.words[kToken], processToken(), gather.bytes()});
+      EXPECT_EQ(FrameKind::Collective, awaitFrame(ends[peer]).kind);
+      if (offers) {
+        Frame offered = awaitFrame(ends[peer]);
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(sent.data()), offered.words[kAddress]);
+        ends[peer].accept({offered.words[kAddress], offered.words[kToken], 1, gather.bytes()});
       }
-      for (size_t got = 0; got < gather.bytes();) {
-        long step = ends[peer].receive(reinterpret_cast<char*>(copy.data()) + got, gather.bytes() - got);
-        ASSERT_LE(0, step);
-        got += static_cast<size_t>(step);
-      }
-      EXPECT_EQ(std::vector<int32_t>(count, 3), copy);
+      EXPECT_EQ(std::vector<int32_t>(count, 3), awaitElements(count, ends[peer]));
     }
     other.join();
     EXPECT_EQ("", failure);
-    EXPECT_EQ(3, got[count - 1]);
-    for (size_t first : {count, 2 * count}) {
-      EXPECT_EQ(8, got[first]);
-      EXPECT_EQ(8, got[first + count - 1]);
-    }
+    std::vector<int32_t> expected(count, 3);
+    expected.resize(3 * count, 8);
+    EXPECT_EQ(expected, got);
   }
 }
 

@@ -175,7 +175,8 @@ public final class HostCollectives implements Callable<Integer> {
         Map<String, Program> programs = new LinkedHashMap<>();
         try {
             Path mpi = StubLibraries.makeMpiCollectives(folder);
-            // mpirun decides by the processors of the machine, also if it may not use all of them.
+            // By itself Open MPI yields only if the machine has fewer processors than ranks, whatever the affinity
+            // permits.
             boolean yields = ranks > Runtime.getRuntime().availableProcessors();
             List<String> launcher = List.of(
                     "env",
