@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "exchange.h"
 #include "processors.h"
@@ -36,22 +37,27 @@ bool isIdle(Peer& peer, size_t elements) {
 
 enum class Arrival { None, Right, Wrong };
 
-/** Looks at the frames of other ranks, before a task waits for them; about 10 us if each rank has a processor. */
+/** Looks at the frames of other ranks, before a task waits for them: for about 10 us, or 50 us if `crowded`; see Polling. */
 class Looks {
  public:
-  /** `crowded`: there are more ranks than processors, so the awaited rank may need this processor. */
   explicit Looks(bool crowded) : crowded_(crowded) {}
 
-  /** Pauses for a moment or yields; false after the last look. */
+  /** Pauses for a moment; false after the last look. */
   bool again() {
-    if (left_-- <= 0) return false;
-    relax(crowded_);
-    return true;
+    if (!crowded_) {
+      if (left_-- <= 0) return false;
+      relax();
+      return true;
+    }
+    // Each look yields, which may take the time of other threads: the time limits their number.
+    if (!polling_) polling_.emplace(true, 1, PollingTime::kLeast);
+    return polling_->again();
   }
 
  private:
   const bool crowded_;
   int left_ = 128;
+  std::optional<Polling> polling_;
 };
 
 /** Takes the frames of earlier calls: Right if all have arrived, Wrong if the last one taken is. */

@@ -51,11 +51,7 @@ int quotaOfProcess() {
 
 }  // namespace
 
-void relax(bool yields) {
-  if (yields) {
-    sched_yield();
-    return;
-  }
+void relax() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
@@ -96,9 +92,12 @@ Polling::Polling(bool crowded, size_t peers, double seconds)
 bool Polling::again() {
   turns_++;
   // After the first turns the peer may be waiting for this processor.
-  bool yields = crowded_ || turns_ > turnsWithoutYield_;
-  relax(yields);
-  if (!yields && turns_ < turnsWithoutYield_) return true;
+  if (crowded_ || turns_ > turnsWithoutYield_) {
+    sched_yield();
+  } else {
+    relax();
+    if (turns_ < turnsWithoutYield_) return true;
+  }
   double time = now();
   if (turns_ == (crowded_ ? 1 : turnsWithoutYield_)) end_ = time + seconds_;
   return time < end_;

@@ -29,8 +29,8 @@ class PollingTime {
   double seconds_ = kLeast;
 };
 
-/** Pauses for a moment between two looks at memory that another thread is about to write, or yields the processor to it. */
-void relax(bool yields = false);
+/** Pauses for a moment between two looks at memory that another thread is about to write. */
+void relax();
 
 /** A wait without a system call for a peer that is about to write. */
 class Polling {
