@@ -195,7 +195,7 @@ public final class Communicator implements AutoCloseable {
 
         /** Work that is complete now counts as complete, the rest as lost. */
         @Override
-        public void aborting() {
+        public void stopping() {
             streams.pollPending();
         }
 
@@ -565,6 +565,9 @@ public final class Communicator implements AutoCloseable {
      * Stops this rank's work in this communicator without freeing the communicator: an operation in another thread
      * returns with an error. The live ranks can then shrink or split the communicator. Any thread may call it.
      *
+     * <p>{@link Work} that was not done before is lost, and waiting for it throws. Its streams and events are complete afterwards,
+     * as if it was done.
+     *
      * <p>C function: {@code ncclCommRevoke}, since NCCL 2.28.7.
      *
      * @param flag the mode
@@ -686,7 +689,6 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
-    /** As {@link #work}, for the holder of the gate's pass. */
     /* Operators. */
 
     /**

@@ -54,8 +54,8 @@ final class CommunicatorCore
         /** The communicator has failed. Called in the thread that has found the failure, which may be any thread. */
         void failed(NcclException failure);
 
-        /** The native communicator is about to be aborted. */
-        void aborting();
+        /** The native communicator is about to be revoked or aborted. */
+        void stopping();
 
         /** The native communicator has ended. */
         void ended();
@@ -90,6 +90,11 @@ final class CommunicatorCore
     private volatile CommunicatorState state;
     /** True after a call was abandoned that is still in NCCL. */
     private volatile boolean stuck;
+    /** True during and after the native call that stops all work; if NCCL refuses to revoke, only during it. */
+    private volatile boolean revoked;
+
+    private volatile boolean aborted;
+    private final Object revocation = new Object();
 
     private final Failures failures;
     private final NativeCalls calls;
@@ -513,10 +518,16 @@ final class CommunicatorCore
                 ENDED_BY_FAILURE.contains(seen) ? failures.first() : null);
     }
 
+    /** The exception for the use of a communicator that is not open. */
+    private RuntimeException refusal(CommunicatorState seen) {
+        RuntimeException failure = failures.ofEndedCall();
+        return failure != null ? failure : notOpen(seen);
+    }
+
     void requireOpen() {
         CommunicatorState seen = state;
         if (seen != CommunicatorState.OPEN) {
-            throw notOpen(seen);
+            throw refusal(seen);
         }
     }
 
@@ -584,7 +595,7 @@ final class CommunicatorCore
 
     /** Changes to a state that refuses operations. State and gate change atomically for callers that are refused. */
     private Gate.Pass barAs(CommunicatorState next) {
-        return gate.bar(this::notOpen, () -> state = next);
+        return gate.bar(() -> refusal(next), () -> state = next);
     }
 
     /** Marks the communicator as stuck after a call was abandoned. */
@@ -641,19 +652,32 @@ final class CommunicatorCore
     /** Revokes the communicator. May be called from any thread, also during another thread's call. */
     void revoke(int flags) {
         require("ncclCommRevoke");
-        requireRevocable();
-        int result = calls.revoke(flags);
-        if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
-            // The state stays as it was: the holder of the pass must keep exclusive access.
-            throw failures.failed(result, "ncclCommRevoke", "ncclCommRevoke");
-        }
-        Gate.Pass inside;
-        synchronized (this) {
+        int result;
+        Gate.Pass inside = null;
+        synchronized (revocation) {
             requireRevocable();
-            inside = barAs(CommunicatorState.REVOKED);
+            listener.stopping();
+            revoked = true;
+            result = calls.revoke(flags);
+            if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
+                // The state stays as it was: the holder of the pass must keep exclusive access.
+                revoked = false;
+            } else {
+                synchronized (this) {
+                    requireRevocable();
+                    inside = barAs(CommunicatorState.REVOKED);
+                }
+            }
         }
-        awaitLeft(inside, deadline);
+        if (inside != null) {
+            awaitLeft(inside, deadline);
+        }
         calls.settle(result, "ncclCommRevoke", "ncclCommRevoke");
+    }
+
+    /** True if the end of work may mean that it was stopped. */
+    boolean isStopped() {
+        return revoked || aborted;
     }
 
     private void requireRevocable() {
@@ -696,7 +720,8 @@ final class CommunicatorCore
             }
             inside = barAs(CommunicatorState.ABORTED);
         }
-        listener.aborting();
+        listener.stopping();
+        aborted = true;
         end(true, () -> {
             if ((stuck || isInLibrary(inside)) && !onHost) {
                 getOut(inside);

@@ -77,11 +77,11 @@ final class CommunicatorStreams {
         return work;
     }
 
-    /** Checks all pending work before the communicator is aborted. */
+    /** Checks all pending work before the communicator is revoked or aborted. */
     synchronized void pollPending() {
         for (Work work : pending) {
             try {
-                work.isDone();
+                work.isOver();
             } catch (RuntimeException failed) {
                 // The work is lost with the communicator.
             }
@@ -104,7 +104,7 @@ final class CommunicatorStreams {
     }
 
     private void recycle() {
-        while (!pending.isEmpty() && pending.peek().isDone()) {
+        while (!pending.isEmpty() && pending.peek().isOver()) {
             pending.poll();
         }
     }

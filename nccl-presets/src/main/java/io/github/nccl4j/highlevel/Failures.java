@@ -42,8 +42,11 @@ final class Failures {
     /** True once the flight recorder was asked to write its file. */
     private final AtomicBoolean dumped = new AtomicBoolean();
 
-    /** The reason why the watchdog ended a call of another thread, which then gets an error from NCCL; else null. */
+    /** The reason why the watchdog ended a call of another thread; else null. */
     private volatile Abandonment ending;
+
+    /** True once a thread got the exception for it. */
+    private final AtomicBoolean endingThrown = new AtomicBoolean();
 
     /** Number of failures that may leave work on the device forever. Guarded by the core, as its state is. */
     private int stalls;
@@ -87,13 +90,8 @@ final class Failures {
 
     /** Returns the exception for an error, after the policy was called. */
     RuntimeException failed(int result, String function, String description) {
-        Abandonment reason = ending;
-        if (reason == Abandonment.LATE) {
-            return timeout(function, description, core.deadline());
-        } else if (reason == Abandonment.INTERRUPTED) {
-            return interruption(description);
-        } else if (reason == Abandonment.RANK_LOST) {
-            return remote(function, description);
+        if (ending != null) {
+            return ofEndedCall(function, description);
         }
         boolean misuse = result == nccl.ncclInvalidArgument || result == nccl.ncclInvalidUsage;
         boolean ended = core.hasEnded();
@@ -121,6 +119,37 @@ final class Failures {
             report(failure);
         }
         return failure;
+    }
+
+    /** Returns the exception for a call that the watchdog has ended, or for its work. */
+    private NcclException ofEndedCall(String function, String description) {
+        endingThrown.set(true);
+        return switch (ending) {
+            case LATE -> timeout(function, description, core.deadline());
+            case INTERRUPTED -> interruption(description);
+            case RANK_LOST -> remote(function, description);
+        };
+    }
+
+    /**
+     * Returns the exception for a call that the watchdog has ended, unless a thread got it; else null. NCCL may return success
+     * from such a call, so the next use of the communicator throws.
+     */
+    NcclException ofEndedCall() {
+        if (ending == null || endingThrown.get()) {
+            return null;
+        }
+        OperationLog.Entry last = core.operationLog().last();
+        return ofEndedCall(last.function(), last.describe());
+    }
+
+    /** Returns the exception for work that was stopped before it was done. */
+    RuntimeException lost(String function, String description) {
+        return ending != null
+                ? ofEndedCall(function, description)
+                : new IllegalStateException(
+                        core + (core.hasEnded() ? " ended" : " was revoked") + " before " + description + " was done",
+                        first);
     }
 
     /** Returns the exception for an operation that timed out, after the policy was called. */

@@ -75,37 +75,52 @@ public final class Work {
      * Returns true if the work is done. Does not wait.
      *
      * @return true if the work is done
-     * @throws IllegalStateException if the communicator was aborted before the work was done
+     * @throws NcclRemoteException if a call was ended because a rank is lost, before the work was done
+     * @throws NcclTimeoutException if a call was ended at the communicator's deadline, before the work was done
+     * @throws IllegalStateException if the communicator was revoked or aborted before the work was done
      * @throws CudaException if work on the device failed
      */
     public boolean isDone() {
-        return isDone(false);
+        Progress now = progress(false);
+        if (now == Progress.LOST) {
+            throw core.failures().lost(last.function(), toString());
+        }
+        return now == Progress.DONE;
     }
 
-    private boolean isDone(boolean whileCapturing) {
-        CudaEvent done;
+    /** Returns true if the work is done or lost. */
+    boolean isOver() {
+        return progress(false) != Progress.PENDING;
+    }
+
+    private Progress progress(boolean whileCapturing) {
+        CudaEvent over = null;
         BooleanSupplier wasLate;
+        Progress now;
         synchronized (this) {
-            if (progress == Progress.LOST) {
-                throw new IllegalStateException(core + " ended before " + this + " was done");
+            if (progress == Progress.PENDING) {
+                if (!eventIsDone(whileCapturing)) {
+                    return progress;
+                }
+                // What stops the work completes the event as well.
+                progress = core.isStopped() ? Progress.LOST : Progress.DONE;
+                over = event;
+                event = null;
             }
-            if (progress == Progress.PENDING && !eventIsDone(whileCapturing)) {
-                return false;
-            }
-            progress = Progress.DONE;
-            done = event;
-            event = null;
+            now = progress;
             wasLate = late;
         }
         // Outside the lock: CommunicatorStreams checks its work while it holds its own lock.
-        if (done != null) {
-            free.accept(done);
-            record();
+        if (over != null) {
+            free.accept(over);
+            if (now == Progress.DONE) {
+                record();
+            }
         }
         if (wasLate != null) {
             core.failures().clearLate(wasLate);
         }
-        return true;
+        return now;
     }
 
     private void record() {
@@ -138,7 +153,7 @@ public final class Work {
      * @throws NcclTimeoutException if it was not done in time
      * @throws NcclResultException if NCCL reports an error of the communicator
      * @throws NcclInterruptedException if the thread was interrupted; the communicator was aborted then
-     * @throws IllegalStateException if the communicator was aborted before it was done
+     * @throws IllegalStateException if the communicator was revoked or aborted before it was done
      * @throws CudaException if work on the device failed
      */
     public void await() {
@@ -153,7 +168,7 @@ public final class Work {
      * @throws NcclResultException if NCCL reports an error of the communicator
      * @throws NcclInterruptedException if the thread was interrupted; the communicator was aborted then
      * @throws IllegalArgumentException if the timeout is negative
-     * @throws IllegalStateException if the communicator was aborted before it was done
+     * @throws IllegalStateException if the communicator was revoked or aborted before it was done
      * @throws CudaException if work on the device failed
      */
     public void await(Duration timeout) {
@@ -209,7 +224,7 @@ public final class Work {
 
     /** Returns true if the work is not done a limit after the first call of this method. For the watchdog. */
     boolean isOverdue(long now, long limit) {
-        if (isDone(true)) {
+        if (progress(true) != Progress.PENDING) {
             return false;
         }
         if (firstSeen == 0) {
@@ -272,7 +287,7 @@ public final class Work {
         synchronized (this) {
             again = late != null;
             if (!again) {
-                late = this::isDone;
+                late = this::isOver;
             }
         }
         // Marked once, however often it is waited for: the communicator counts late work.

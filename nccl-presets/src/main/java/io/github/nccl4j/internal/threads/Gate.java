@@ -195,10 +195,20 @@ public final class Gate {
         return enter(Thread.currentThread(), true);
     }
 
-    private synchronized Pass enter(Thread me, boolean evenIfBarred) {
-        if (barred != null && !evenIfBarred) {
-            throw barred.get();
+    private Pass enter(Thread me, boolean evenIfBarred) {
+        Supplier<RuntimeException> reason;
+        synchronized (this) {
+            if (barred == null || evenIfBarred) {
+                return enterFor(me);
+            }
+            reason = barred;
         }
+        // Without the lock: it may take a while.
+        throw reason.get();
+    }
+
+    /** Needs the lock. */
+    private Pass enterFor(Thread me) {
         if (evicted != null) {
             if (evicted.isHeld()) {
                 throw inUse.apply(evicted.holder);
