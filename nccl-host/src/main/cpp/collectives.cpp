@@ -104,12 +104,14 @@ class Collective final : public Task {
     const Pair& pair = pairOf(peer);
     if (pair.verified) return pair.awaitsData;
     // An unmatched Send or Recv: the peer waits in it, and cannot be in this collective.
-    if (!peer.remoteSends.empty()) failMismatch(peer, peer.remoteSends.front().frame, mine_);
+    bool waits = !peer.remoteSends.empty() && !isBuffered(peer.remoteSends.back().frame);
+    if (waits) failMismatch(peer, peer.remoteSends.back().frame, mine_);
     if (!peer.remoteRecvs.empty()) failMismatch(peer, peer.remoteRecvs.front(), mine_);
     return true;
   }
 
   void framed(Peer& peer) override {
+    if (isBuffered(peer.frame)) return keepBuffered(peer);
     Pair& pair = pairOf(peer);
     if (!pair.verified) {
       bool isCall = peer.frame.kind == FrameKind::Collective || peer.frame.kind == FrameKind::Post;

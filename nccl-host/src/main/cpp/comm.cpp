@@ -169,6 +169,14 @@ bool Peer::takeWaiting() {
   return true;
 }
 
+bool Peer::endBufferedSend() {
+  if (buffered.empty() || frame.kind != FrameKind::Post || frame.call != Call::Recv) return false;
+  const Frame& mine = buffered.front();
+  if (frame.count != mine.count || frame.type != mine.type) return false;
+  buffered.pop_front();
+  return true;
+}
+
 int Peer::receiveFrame() {
   if (data.shared()) {
     if (data.receiveFrame(frame, elements)) return 1;

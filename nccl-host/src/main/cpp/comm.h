@@ -89,6 +89,14 @@ struct Peer {
   Fifo<RemoteSend> remoteSends;
   Fifo<Frame> remoteRecvs;
 
+  /** True after the first Send of this rank that the peer received. Later ones may be buffered. */
+  bool buffersSends = false;
+  /** Frames of buffered Sends of this rank without their Recv. */
+  Fifo<Frame> buffered;
+  bool hasTooManyBuffered() const { return buffered.size() > kMostBuffered; }
+  /** Removes the buffered Send whose Recv the last frame is; false if it is no such Recv. */
+  bool endBufferedSend();
+
   // Unused messages of the peer for new communicators.
   Fifo<RegroupNote> regroups;
   Fifo<ncclUniqueId> growIds;

@@ -64,6 +64,7 @@ class Looks {
 Arrival takeLate(Peer& peer) {
   while (!peer.unverified.empty()) {
     if (peer.receiveFrame() <= 0) return Arrival::None;
+    if (peer.endBufferedSend()) continue;
     if (!isSameCall(peer.frame, peer.unverified.front()) || peer.frame.inlined > 0) return Arrival::Wrong;
     peer.unverified.pop_front();
   }
@@ -76,7 +77,10 @@ Arrival takeFrame(Peer& peer, Looks& looks, IsRight&& isRight) {
   for (;;) {
     Arrival late = takeLate(peer);
     if (late == Arrival::Wrong) return late;
-    if (late == Arrival::Right && peer.receiveFrame() > 0) return isRight(peer.frame) ? Arrival::Right : Arrival::Wrong;
+    if (late == Arrival::Right && peer.receiveFrame() > 0) {
+      if (peer.endBufferedSend()) continue;
+      return isRight(peer.frame) ? Arrival::Right : Arrival::Wrong;
+    }
     if (!looks.again()) return Arrival::None;
   }
 }
@@ -125,8 +129,8 @@ class EagerCollective {
     }
   }
 
-  /** True if all awaited frames are there and of this call. Else sets the ranks of which one is in Peer::frame. */
-  bool receive(uint32_t& arrived) {
+  /** True if all awaited frames are there and of this call. Else sets the numbers of `begun`, for the task. */
+  bool receive(Begun& begun) {
     Looks looks(comm_.crowded);
     for (Peer& peer : comm_.peers) {
       if (peer.rank == comm_.rank) continue;
@@ -135,10 +139,10 @@ class EagerCollective {
         arrival = takeFrame(peer, looks, [&](const Frame& frame) {
           return isSameCall(frame, mine_) && frame.inlined == expected(peer.rank);
         });
-        if (arrival != Arrival::None) arrived |= 1u << peer.rank;
+        if (arrival != Arrival::None) begun.arrived |= 1u << peer.rank;
       } else if (peer.unverified.size() >= kLateFrames && takeLate(peer) == Arrival::Wrong) {
         arrival = Arrival::Wrong;
-        arrived |= 1u << peer.rank;
+        begun.arrived |= 1u << peer.rank;
       }
       if (arrival != Arrival::Right) return false;
     }
@@ -207,13 +211,13 @@ class EagerBroadcast {
   }
 
   /** As for other collectives. */
-  bool receive(uint32_t& arrived) {
+  bool receive(Begun& begun) {
     if (tree_.isRoot()) return true;
     Looks looks(comm_.crowded);
     Arrival arrival = takeFrame(parent(), looks, [&](const Frame& frame) {
       return frame.inlined == bytes_ && isSameCall(frame, mine_);
     });
-    if (arrival != Arrival::None) arrived |= 1u << tree_.parent();
+    if (arrival != Arrival::None) begun.arrived |= 1u << tree_.parent();
     return arrival == Arrival::Right;
   }
 
@@ -261,6 +265,7 @@ class EagerMessages {
       if (!isIdle(*lane->peer, lane->sentBytes())) return false;
       // Two frames would be needed.
       if (lane->both() && (lane->send->count != lane->recv->count || lane->send->type != lane->recv->type)) return false;
+      if (lane->isBuffered()) lane->peer->buffered.makeRoom();
     }
     return true;
   }
@@ -271,20 +276,30 @@ class EagerMessages {
       Frame frame = first.frame();
       frame.kind = FrameKind::Post;
       frame.sequence = comm_.entered.sequence();
-      if (lane->both()) frame.op = kAlsoReceives;
+      bool buffered = lane->isBuffered();
+      frame.op = buffered ? kBuffered : lane->both() ? kAlsoReceives : int8_t{0};
       frame.add(first.send, lane->sentBytes());
       lane->peer->data.putFrame(frame, first.send);
+      if (buffered) lane->peer->buffered.push_back(frame);
     }
     Channel::fence();
     for (Lane* lane = lanes_; lane != end_; lane++) lane->peer->data.wakeReader();
   }
 
   /** As for collectives. */
-  bool receive(uint32_t& arrived) {
+  bool receive(Begun& begun) {
     Looks looks(comm_.crowded);
     for (Lane* lane = lanes_; lane != end_; lane++) {
-      Arrival arrival = takeFrame(*lane->peer, looks, [&](const Frame& frame) { return lane->isMatch(frame, comm_); });
-      if (arrival != Arrival::None) arrived |= 1u << lane->peer->rank;
+      uint32_t rank = 1u << lane->peer->rank;
+      Arrival arrival;
+      if (lane->isBuffered()) {
+        begun.buffered |= rank;
+        arrival = awaitRecv(*lane->peer, looks);
+        if (arrival == Arrival::Wrong) begun.arrived |= rank;
+      } else {
+        arrival = takeFrame(*lane->peer, looks, [&](const Frame& frame) { return lane->isMatch(frame, comm_); });
+        if (arrival != Arrival::None) begun.arrived |= rank;
+      }
       if (arrival != Arrival::Right) return false;
     }
     return true;
@@ -293,6 +308,7 @@ class EagerMessages {
   void finish() {
     for (const Lane* lane = lanes_; lane != end_; lane++) {
       if (lane->receivedBytes() > 0) memcpy(lane->recv->recv, lane->peer->inlined(), lane->receivedBytes());
+      if (lane->send != nullptr) lane->peer->buffersSends = true;
     }
   }
 
@@ -304,6 +320,8 @@ class EagerMessages {
     const Operation* recv;
 
     bool both() const { return send != nullptr && recv != nullptr; }
+    /** True if the Send need not wait for its Recv. */
+    bool isBuffered() const { return recv == nullptr && peer->buffersSends && send->bytes() <= kMaxBuffered; }
     size_t sentBytes() const { return send != nullptr ? send->bytes() : 0; }
     size_t receivedBytes() const { return recv != nullptr ? recv->bytes() : 0; }
 
@@ -312,10 +330,23 @@ class EagerMessages {
       const Operation& own = recv != nullptr ? *recv : *send;
       return frame.kind == FrameKind::Post && frame.sequence == comm.entered.sequence() && frame.root == comm.rank &&
              frame.count == own.count && frame.type == own.type &&
-             frame.call == (recv != nullptr ? Call::Send : Call::Recv) && frame.op == (both() ? kAlsoReceives : 0) &&
+             frame.call == (recv != nullptr ? Call::Send : Call::Recv) &&
+             (both() ? frame.op == kAlsoReceives && peer->buffered.empty() : frame.op == 0 || host::isBuffered(frame)) &&
              frame.inlined == receivedBytes();
     }
   };
+
+  /** Waits until few enough buffered Sends lack their Recv. */
+  static Arrival awaitRecv(Peer& peer, Looks& looks) {
+    while (peer.hasTooManyBuffered()) {
+      if (peer.receiveFrame() > 0) {
+        if (!peer.endBufferedSend()) return Arrival::Wrong;
+      } else if (!looks.again()) {
+        return Arrival::None;
+      }
+    }
+    return Arrival::Right;
+  }
 
   Lane& laneOf(Peer& peer) {
     for (Lane* lane = lanes_; lane != end_; lane++) {
@@ -340,9 +371,8 @@ bool run(Comm& comm, const Operation* operations, size_t count, Begun& begun) {
   Eager eager(comm, operations, count);
   if (!eager.prepare() || comm.isDisturbed([&] { return "during " + nameOf(operations, count); })) return false;
   eager.send();
-  uint32_t arrived = 0;
-  if (!eager.receive(arrived)) {
-    begun = {std::move(lock), arrived};
+  if (!eager.receive(begun)) {
+    begun.lock = std::move(lock);
     return false;
   }
   eager.finish();

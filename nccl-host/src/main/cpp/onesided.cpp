@@ -115,7 +115,9 @@ class OneSided : public Task {
   Space want(Peer&) override { return {}; }
   void received(Peer&, size_t) override {}
   bool wantsFrame(Peer&) override { return false; }
-  void framed(Peer&) override {}
+  void framed(Peer& peer) override {
+    if (isBuffered(peer.frame)) keepBuffered(peer);
+  }
 
   bool advanceOwn() override {
     bool moved = false;

@@ -2,8 +2,10 @@
 //
 // Both ranks first announce their calls; the k-th Send to a rank matches the k-th Recv there. When both calls are known
 // and agree, elements flow directly into the receiver's buffer. The elements of a short Send are eager: they belong to its
-// announcement, or follow it. Either Send ends only after the Recv was called: programs that rely on buffering inside NCCL
-// hang here, as they may on GPUs.
+// announcement, or follow it.
+//
+// As in NCCL, the first Send to a rank waits for its Recv. Later short ones are buffered in the channel: they do not wait while
+// at most kMostBuffered of them lack their Recv, which arrives during a later operation.
 
 #include <string.h>
 
@@ -20,14 +22,20 @@ constexpr size_t kEager = 4 << 10;
 
 class PointToPoint final : public Task {
  public:
-  PointToPoint(Comm& comm, Operation* operations, size_t count, bool isSent)
-      : Task(comm), operations_(operations), count_(count), isSent_(isSent), lanes_(comm.peers.size()) {}
-  PointToPoint(Comm& comm, std::vector<Operation>&& operations, bool isSent)
+  PointToPoint(Comm& comm, Operation* operations, size_t count, const Begun& begun)
+      : Task(comm),
+        operations_(operations),
+        count_(count),
+        isSent_(begun.isSent()),
+        isBuffered_(begun.buffered),
+        lanes_(comm.peers.size()) {}
+  PointToPoint(Comm& comm, std::vector<Operation>&& operations, const Begun& begun)
       : Task(comm),
         owned_(std::move(operations)),
         operations_(owned_.data()),
         count_(owned_.size()),
-        isSent_(isSent),
+        isSent_(begun.isSent()),
+        isBuffered_(begun.buffered),
         lanes_(comm.peers.size()) {}
 
   void start() override {
@@ -38,10 +46,16 @@ class PointToPoint final : public Task {
       Operation*& first = operation.call == Call::Send ? lane.send : lane.recv;
       operation.next = std::exchange(first, &operation);
     }
-    if (isSent_) return;
+    if (isSent_) {
+      for (Peer& peer : comm_.peers) {
+        if (isBuffered_ != 0 && (isBuffered_ >> peer.rank & 1) != 0) laneOf(peer).send = nullptr;
+      }
+      return;
+    }
     copyOwn();
     for (Peer& peer : comm_.peers) {
       Lane& lane = laneOf(peer);
+      sendBuffered(peer);
       const Operation* recv = lane.recv;
       for (const Operation* send = lane.send; send != nullptr; send = send->next) {
         Frame frame = post(*send);
@@ -57,11 +71,11 @@ class PointToPoint final : public Task {
       }
       for (; recv != nullptr; recv = recv->next) peer.post(post(*recv), nullptr, 0);
       // Announcements that arrived during earlier waits.
-      if (unfinished(peer)) match(peer);
+      if (unfinished(peer) || !peer.buffered.empty()) match(peer);
     }
   }
 
-  bool involves(const Peer& peer) const override { return isOpen(lanes_[static_cast<size_t>(peer.rank)]); }
+  bool involves(const Peer& peer) const override { return unfinished(peer); }
 
   bool wantsFrame(Peer& peer) override {
     return laneOf(peer).incoming.size == 0 && arriving(peer) == nullptr && unfinished(peer);
@@ -73,7 +87,7 @@ class PointToPoint final : public Task {
     switch (frame.kind) {
       case FrameKind::Collective:
         if (markIfAhead(peer, 1)) return;
-        failMismatch(peer, frame, firstUnfinished(peer).frame());
+        failMismatch(peer, frame, firstUnfinished(peer));
       case FrameKind::Post: {
         bool sends = frame.call == Call::Send;
         bool receives = frame.call == Call::Recv || (sends && frame.op == kAlsoReceives);
@@ -82,8 +96,13 @@ class PointToPoint final : public Task {
         if ((!sends && !receives) || frame.root != comm_.rank || frame.inlined != (fits ? eager : 0)) {
           peer.failUnintelligible();
         }
-        if (markIfAhead(peer, 0)) return;
-        if (frame.sequence != comm_.entered.sequence()) failBehind(peer, frame, description());
+        // The peer may have called it before collectives that this rank has called.
+        if (isBuffered(frame)) {
+          checkBuffered(peer);
+        } else {
+          if (markIfAhead(peer, 0)) return;
+          if (frame.sequence != comm_.entered.sequence()) failBehind(peer, frame, description());
+        }
         if (receives) peer.remoteRecvs.push_back(frame);
         if (sends) peer.remoteSends.push_back({frame, {}, fits ? 0 : eager});
         match(peer);
@@ -127,7 +146,9 @@ class PointToPoint final : public Task {
     match(peer);
   }
 
-  bool complete() const override { return std::none_of(lanes_.begin(), lanes_.end(), isOpen); }
+  bool complete() const override {
+    return std::none_of(comm_.peers.begin(), comm_.peers.end(), [&](const Peer& peer) { return unfinished(peer); });
+  }
 
   std::string name() const override { return nameOf(operations_, count_); }
 
@@ -154,13 +175,15 @@ class PointToPoint final : public Task {
   static bool isOpen(const Lane& lane) {
     return lane.send != nullptr || lane.recv != nullptr || lane.large != nullptr || lane.incoming.size > 0;
   }
-  bool unfinished(const Peer& peer) { return isOpen(laneOf(peer)); }
+  bool unfinished(const Peer& peer) const {
+    return isOpen(lanes_[static_cast<size_t>(peer.rank)]) || peer.hasTooManyBuffered();
+  }
 
   static const Operation& first(const Lane& lane) {
     if (lane.incoming.size > 0) return *lane.last;
     return lane.large != nullptr ? *lane.large : lane.recv != nullptr ? *lane.recv : *lane.send;
   }
-  const Operation& firstUnfinished(const Peer& peer) { return first(laneOf(peer)); }
+  Frame firstUnfinished(Peer& peer) { return isOpen(laneOf(peer)) ? first(laneOf(peer)).frame() : peer.buffered.front(); }
 
   static bool isEager(const Operation& message) { return message.bytes() <= kEager; }
 
@@ -169,6 +192,18 @@ class PointToPoint final : public Task {
     if (!validType(send.type) || send.count > kEager) return 0;
     size_t bytes = static_cast<size_t>(send.count) * typeSize(static_cast<ncclDataType_t>(send.type));
     return bytes <= kEager ? bytes : 0;
+  }
+
+  /** Sends those Sends at the beginning of a lane that need not wait. */
+  void sendBuffered(Peer& peer) {
+    Lane& lane = laneOf(peer);
+    if (lane.recv != nullptr || !peer.buffersSends || !peer.data.shared()) return;
+    for (; lane.send != nullptr && lane.send->bytes() <= kMaxBuffered; lane.send = lane.send->next) {
+      Frame frame = post(*lane.send);
+      frame.op = kBuffered;
+      peer.postInlined(frame, lane.send->send, lane.send->bytes());
+      peer.buffered.push_back(frame);
+    }
   }
 
   Frame post(const Operation& operation) const {
@@ -191,18 +226,24 @@ class PointToPoint final : public Task {
 
   void match(Peer& peer) {
     Lane& lane = laneOf(peer);
+    while (!peer.remoteRecvs.empty() && !peer.buffered.empty()) {
+      agree(peer, peer.remoteRecvs.front(), peer.buffered.front());
+      peer.remoteRecvs.pop_front();
+      peer.buffered.pop_front();
+    }
     while (!peer.remoteRecvs.empty() && lane.send != nullptr) {
       const Operation& mine = *lane.send;
-      agree(peer, peer.remoteRecvs.front(), mine);
+      agree(peer, peer.remoteRecvs.front(), mine.frame());
       peer.remoteRecvs.pop_front();
       lane.send = mine.next;
+      peer.buffersSends = true;
       if (isEager(mine)) continue;
       peer.postData(mine.frame(), mine.send, mine.bytes());
     }
     while (!peer.remoteSends.empty() && lane.recv != nullptr && lane.incoming.size == 0) {
       Operation& mine = *lane.recv;
       const RemoteSend& theirs = peer.remoteSends.front();
-      agree(peer, theirs.frame, mine);
+      agree(peer, theirs.frame, mine.frame());
       // The beginning of the elements is in their string already.
       if (theirs.missing > 0 && !theirs.elements.empty()) break;
       lane.recv = mine.next;
@@ -225,12 +266,12 @@ class PointToPoint final : public Task {
     return inWords ? reinterpret_cast<const char*>(send.frame.words) : peer.inlined();
   }
 
-  void agree(const Peer& peer, const Frame& theirs, const Operation& mine) const {
-    if (theirs.count != mine.count || theirs.type != static_cast<uint8_t>(mine.type)) {
+  void agree(const Peer& peer, const Frame& theirs, const Frame& mine) const {
+    if (theirs.count != mine.count || theirs.type != mine.type) {
       // A Send that announced a Recv too.
       Frame call = theirs;
       if (mine.call == Call::Send) call.call = Call::Recv;
-      failMismatch(peer, call, mine.frame());
+      failMismatch(peer, call, mine);
     }
   }
 
@@ -247,17 +288,18 @@ class PointToPoint final : public Task {
   Operation* const operations_;
   const size_t count_;
   const bool isSent_;  // this rank's frames, by runEagerly
+  const uint32_t isBuffered_;  // a bit for each rank to which runEagerly has buffered the Send
   ByRank<Lane> lanes_;
 };
 
 }  // namespace
 
-std::unique_ptr<Task> makePointToPoint(Comm& comm, std::vector<Operation> operations, bool isSent) {
-  return std::make_unique<PointToPoint>(comm, std::move(operations), isSent);
+std::unique_ptr<Task> makePointToPoint(Comm& comm, std::vector<Operation> operations, const Begun& begun) {
+  return std::make_unique<PointToPoint>(comm, std::move(operations), begun);
 }
 
 void runPointToPoint(Comm& comm, Operation* operations, size_t count, Begun&& begun) {
-  PointToPoint messages(comm, operations, count, begun.isSent());
+  PointToPoint messages(comm, operations, count, begun);
   runTask(comm, messages, std::move(begun));
 }
 

@@ -409,7 +409,9 @@ class Runner {
     if (peer.frame.kind == FrameKind::Waiting) {
       peer.waiting = peer.frame;
       task().compareWaiting(peer);
-    } else if (peer.unverified.empty()) {
+    } else if (!peer.buffered.empty() && peer.frame.kind == FrameKind::Post && peer.frame.call == Call::Recv) {
+      task().verifyBuffered(peer);
+    } else if (peer.unverified.empty() || isBuffered(peer.frame)) {
       task().framed(peer);
     } else {
       task().verifyLate(peer);

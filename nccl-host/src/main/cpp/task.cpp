@@ -96,6 +96,25 @@ void Task::verifyLate(Peer& peer) const {
   peer.unverified.pop_front();
 }
 
+void Task::verifyBuffered(Peer& peer) const {
+  if (!peer.endBufferedSend()) failMismatch(peer, peer.frame, peer.buffered.front());
+}
+
+void Task::checkBuffered(const Peer& peer) const {
+  const Frame& send = peer.frame;
+  bool valid = peer.data.shared() && send.root == comm_.rank && validType(send.type) && send.count <= kMaxBuffered &&
+               send.inlined <= kMaxBuffered &&
+               send.inlined == send.count * typeSize(static_cast<ncclDataType_t>(send.type));
+  if (!valid) peer.failUnintelligible();
+}
+
+void Task::keepBuffered(Peer& peer) const {
+  checkBuffered(peer);
+  const Frame& send = peer.frame;
+  RemoteSend& kept = peer.remoteSends.push_back({send, {}, 0});
+  if (send.inlined > sizeof send.words) kept.elements.assign(peer.inlined(), send.inlined);
+}
+
 void Task::compareWaiting(const Peer& peer) const {
   const Frame* mine = comm_.entered.find(peer.waiting.words[kCollective]);
   if (peer.waiting.kind != FrameKind::Waiting || mine == nullptr) return;

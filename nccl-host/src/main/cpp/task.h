@@ -133,6 +133,10 @@ class Task {
   virtual void start() = 0;
   /** Compares the peer's frame with that of a call that this rank completed without it. */
   void verifyLate(Peer& peer) const;
+  /** Compares the peer's frame, a Recv, with the buffered Send of this rank that it receives. */
+  void verifyBuffered(Peer& peer) const;
+  /** Keeps the peer's frame, a buffered Send, for a later Recv. */
+  void keepBuffered(Peer& peer) const;
   /** Compares the last Waiting frame of a peer with the call of that number, unless this rank has still to call it. */
   void compareWaiting(const Peer& peer) const;
   /** Throws the error for Comm::ahead. */
@@ -178,6 +182,8 @@ class Task {
   virtual std::string description() const = 0;
 
  protected:
+  /** Throws unless the peer's frame is a valid buffered Send to this rank. */
+  void checkBuffered(const Peer& peer) const;
   /** Throws unless the frames of two ranks announce the same collective. */
   void verify(const Peer& peer, const Frame& theirs, const Frame& mine) const;
   [[noreturn]] void failMismatch(const Peer& peer, const Frame& theirs, const Frame& mine) const;
@@ -192,6 +198,7 @@ class Task {
 struct Begun {
   std::unique_lock<Baton> lock;  // of the communicator
   uint32_t arrived = 0;          // a bit for each rank of which a frame is in Peer::frame, still to be taken
+  uint32_t buffered = 0;         // a bit for each rank to which a Send is buffered
 
   /** True if the frames of this rank are sent. */
   bool isSent() const { return lock.owns_lock(); }
@@ -208,8 +215,8 @@ std::unique_ptr<Task> makeCollective(Comm& comm, Operation&& operation, bool isS
 /** Runs a collective to its end, without the memory that makeCollective needs. */
 void runCollective(Comm& comm, Operation&& operation, Begun&& begun);
 
-/** All Send and Recv calls of one group on one communicator, in the order of the calls. `isSent` as for collectives. */
-std::unique_ptr<Task> makePointToPoint(Comm& comm, std::vector<Operation> operations, bool isSent = false);
+/** All Send and Recv calls of one group on one communicator, in the order of the calls, as runEagerly has begun them. */
+std::unique_ptr<Task> makePointToPoint(Comm& comm, std::vector<Operation> operations, const Begun& begun = {});
 /** Runs such calls to their end, without the memory that makePointToPoint needs. */
 void runPointToPoint(Comm& comm, Operation* operations, size_t count, Begun&& begun);
 

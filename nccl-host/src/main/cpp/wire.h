@@ -17,7 +17,7 @@
 namespace host {
 
 constexpr uint32_t kWireMagic = 0x34484a4e;
-constexpr uint32_t kWireVersion = 9;
+constexpr uint32_t kWireVersion = 10;
 
 enum class FrameKind : uint8_t {
   Collective,  // a rank has entered a collective; both sides compare
@@ -41,7 +41,7 @@ struct Frame {
   FrameKind kind = FrameKind::Collective;
   Call call = Call::AllReduce;
   uint8_t type = 0;
-  int8_t op = 0;  // reductions: ncclRedOp_t or kPreMulSum; Post of a Send: see AlsoReceives; else 0
+  int8_t op = 0;  // reductions: ncclRedOp_t or kPreMulSum; Post of a Send: kAlsoReceives, kBuffered or 0; else 0
   uint16_t sequence = 0;  // Collective: its number; Post: that of the last collective before it; see Entered
   uint16_t inlined = 0;  // number of bytes of elements that belong to the frame: in words, or in the slots after it
   int32_t root = 0;  // rooted calls: the root; Send and Recv: the peer; else 0
@@ -76,6 +76,17 @@ constexpr uint32_t kFirstFrame = 0u - 200;
 
 /** Frame::op of the Post of a Send whose rank also called Recv with the same count and type. */
 constexpr int8_t kAlsoReceives = 1;
+/** Frame::op of the Post of a Send that does not wait for its Recv; its elements are in the frame. Only in shared memory. */
+constexpr int8_t kBuffered = 2;
+
+/** Number of such Sends to a rank that may lack their Recv: as many as NCCL has buffers. */
+constexpr size_t kMostBuffered = 8;
+/** Maximum number of bytes of each: the slots of a channel hold them all. */
+constexpr size_t kMaxBuffered = 256;
+
+inline bool isBuffered(const Frame& frame) {
+  return frame.kind == FrameKind::Post && frame.call == Call::Send && frame.op == kBuffered;
+}
 
 /**
  * Indexes of Frame::words. AlltoAllv: hashes of matrices that must agree, and the two counts of this pair. PreMulSum: this

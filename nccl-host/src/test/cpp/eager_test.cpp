@@ -446,7 +446,7 @@ TEST_F(EagerMessagesTest, ATaskOfAStreamAwaitsALateRank) {
   Work work;
   work.comm = rank.comm.get();
   work.begun = std::move(begun);
-  work.add(makePointToPoint(*rank.comm, group, true));
+  work.add(makePointToPoint(*rank.comm, group, work.begun));
   runWork(work);
   EXPECT_EQ((Elements{10, 20, 0, 0}), all());
   EXPECT_EQ("Send+ 1 2", sentFrame());
@@ -504,6 +504,7 @@ TEST_F(EagerMessagesTest, AnotherCallOfThePeerIsKept) {
   EXPECT_EQ("Send 1 2", sentFrame());
 
   // The peer's Send comes before the Recv for which this rank waits.
+  rank.peer(1).buffersSends = false;
   announce(Call::Send, {30, 40});
   announce(Call::Recv, {});
   EXPECT_EQ("", run(second));

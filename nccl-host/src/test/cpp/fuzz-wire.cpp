@@ -85,15 +85,18 @@ class Subject {
                                  Call::Broadcast, Call::AllGather,     Call::AlltoAll,    Call::Gather,
                                  Call::Scatter,   Call::AlltoAllv,     Call::CommSplit,   Call::CommSplitId,
                                  Call::Send,      Call::CommWindowRegister, Call::AlltoAll, Call::Send,
-                                 Call::Send};
+                                 Call::Send,      Call::AllReduce};
     static_assert(std::size(calls) == kKinds);
     call_ = calls[kind];
     // In a frame; in the slots after it; after it, or offered.
     count_ = kind == 0 ? 3 : kind == 1 || kind == 14 || kind == 15 ? 20'000 : kind % 2 == 0 ? 100 : 200;
     messages_ = call_ != Call::Send ? 0 : kind == 16 ? 1 : 3;
+    // Sends before the collective, and their Recvs after it.
+    buffered_ = kind == 17 && comm.peers[static_cast<size_t>(1 - comm.rank)].data.shared();
+    if (buffered_) count_ = 50;
   }
 
-  static constexpr size_t kKinds = 17;
+  static constexpr size_t kKinds = 18;
 
   /** Runs the operation in a task, or tries to run it without one. */
   void run(bool eagerly) {
@@ -105,12 +108,15 @@ class Subject {
       operations.push_back(operation(Call::Send, 1 - comm_.rank, i));
       operations.push_back(operation(Call::Recv, 1 - comm_.rank, i));
     }
+    if (buffered_ && comm_.rank == 1) {
+      comm_.peers[0].buffersSends = true;
+      for (size_t i = 0; i < 4; i++) run({operation(Call::Send, 0, i)}, eagerly);
+    }
     if (messages_ == 0) operations.push_back(collective());
-    Work work;
-    work.comm = &comm_;
-    if (eagerly && runEagerly(comm_, operations.data(), operations.size(), work.begun)) return;
-    work.add(task(operations, work.begun.isSent()));
-    runWork(work);
+    run(operations, eagerly);
+    if (buffered_ && comm_.rank == 0) {
+      for (size_t i = 0; i < 4; i++) run({operation(Call::Recv, 1, i)}, eagerly);
+    }
   }
 
  private:
@@ -137,11 +143,19 @@ class Subject {
     return one;
   }
 
-  std::unique_ptr<Task> task(const std::vector<Operation>& operations, bool isSent) {
-    if (messages_ > 0) return makePointToPoint(comm_, operations, isSent);
+  void run(const std::vector<Operation>& operations, bool eagerly) {
+    Work work;
+    work.comm = &comm_;
+    if (eagerly && runEagerly(comm_, operations.data(), operations.size(), work.begun)) return;
+    work.add(task(operations, work.begun));
+    runWork(work);
+  }
+
+  std::unique_ptr<Task> task(const std::vector<Operation>& operations, const Begun& begun) {
     Operation one = operations.front();
+    if (isPointToPoint(one.call)) return makePointToPoint(comm_, operations, begun);
     if (call_ == Call::CommWindowRegister) return makeRegistration(comm_, std::move(one));
-    return makeCollective(comm_, std::move(one), isSent);
+    return makeCollective(comm_, std::move(one), begun.isSent());
   }
 
   Operation operation(Call call, int root, size_t part) {
@@ -159,6 +173,7 @@ class Subject {
   Call call_;
   size_t count_;
   size_t messages_;  // in each direction; 0: a collective
+  bool buffered_;
   std::vector<float> in_, out_;
   std::vector<std::pair<int64_t, int64_t>> pairs_;
   ncclWindow_t window_ = nullptr;

@@ -52,8 +52,8 @@ struct WindowMemory {
 /** The calls of one rank. All ranks draw the same numbers. */
 class Rank {
  public:
-  Rank(ncclComm_t comm, int rank, int ranks, unsigned seed, bool disturbed)
-      : comm_(comm), rank_(rank), ranks_(ranks), random_(seed), disturbed_(disturbed) {}
+  Rank(ncclComm_t comm, int rank, int ranks, unsigned seed, bool disturbed, int ancestors = 0)
+      : comm_(comm), rank_(rank), ranks_(ranks), random_(seed), disturbed_(disturbed), ancestors_(ancestors) {}
 
   /** Runs some calls; false after a failure. */
   bool run(int calls) {
@@ -77,13 +77,14 @@ class Rank {
     // From nothing to more than a ring.
     static const size_t counts[] = {0, 1, 2, 7, 100, 5'000, 20'000, 400'000};
     size_t count = counts[draw(draw(4) == 0 ? 8 : 6)];
-    switch (draw(7)) {
+    switch (draw(8)) {
       case 0:
       case 1: return allReduce(count);
       case 2: return allGather(count);
       case 3: return messages(count);
       case 4: return reduceScatter(count);
       case 5: return split();
+      case 6: return bufferedSends();
       default: return puts();
     }
   }
@@ -135,14 +136,37 @@ class Rank {
     return true;
   }
 
+  /** Sends that end before their Recv, with a collective between. */
+  bool bufferedSends() {
+    // The first Send to a rank waits, and so does every one without shared memory.
+    const char* shared = getenv("NCCL4J_HOST_SHARED_MEMORY");
+    if (ranks_ == 1 || (shared != nullptr && shared[0] == '0')) return true;
+    if (!messages(1)) return false;
+    size_t sends = 1 + draw(8), count = draw(65);
+    int next = (rank_ + 1) % ranks_, previous = (rank_ + ranks_ - 1) % ranks_;
+    std::vector<int> in(count), out(count);
+    for (size_t i = 0; i < sends; i++) {
+      std::fill(in.begin(), in.end(), rank_ + static_cast<int>(i));
+      if (!done(ncclSend(in.data(), count, ncclInt32, next, comm_, stream_), "Send")) return false;
+    }
+    if (draw(2) == 0 && !allReduce(100)) return false;
+    for (size_t i = 0; i < sends; i++) {
+      if (!done(ncclRecv(out.data(), count, ncclInt32, previous, comm_, stream_), "Recv")) return false;
+      for (int one : out) check(one == previous + static_cast<int>(i), "a result of Recv is wrong");
+    }
+    return true;
+  }
+
   bool split() {
     int color = static_cast<int>(draw(2)) == 0 ? 0 : rank_ % 2;
+    // The seeds of children may form a circle.
+    if (ancestors_ == 4) return true;
     ncclComm_t child = nullptr;
     if (!succeeds(ncclCommSplit(comm_, color, rank_, &child, nullptr), "CommSplit")) return false;
     int rank = 0, ranks = 0;
     ncclCommUserRank(child, &rank);
     ncclCommCount(child, &ranks);
-    bool lives = Rank(child, rank, ranks, static_cast<unsigned>(draw(1000)), disturbed_).run(3);
+    bool lives = Rank(child, rank, ranks, static_cast<unsigned>(draw(1000)), disturbed_, ancestors_ + 1).run(3);
     if (disturbed_) {
       ncclCommAbort(child);
     } else {
@@ -183,6 +207,7 @@ class Rank {
   const int ranks_;
   Random random_;
   const bool disturbed_;
+  const int ancestors_;
   cudaStream_t stream_ = nullptr;
 };
 

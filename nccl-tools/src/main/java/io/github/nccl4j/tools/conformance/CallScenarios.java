@@ -25,7 +25,7 @@ import org.bytedeco.javacpp.LongPointer;
 
 /**
  * Wrong calls of NCCL's C API, and calls whose result the documentation does not define, each with a communicator of
- * its own. The result of a scenario is the codes that its calls return. The scenarios have only calls whose arguments
+ * its own. The result of a scenario is the codes that its calls return, and the state of its stream where that matters. The scenarios have only calls whose arguments
  * NCCL checks itself, or that the documentation allows: no engine must read memory that does not exist.
  */
 final class CallScenarios {
@@ -44,6 +44,7 @@ final class CallScenarios {
     private final IntPointer number = new IntPointer(1);
     private final BytePointer id = new BytePointer(UniqueId.BYTES);
     private List<String> codes;
+    private CudaStream work;
     private long stream;
     private long send;
     private long recv;
@@ -60,6 +61,7 @@ final class CallScenarios {
         configurations();
         life();
         groups();
+        messages();
         memory();
     }
 
@@ -74,6 +76,7 @@ final class CallScenarios {
         }
         try (CudaStream created = CudaStream.nonBlocking(device);
                 DeviceBuffer<Uint8> allocated = device.allocateForWindow(ElementType.UINT8, BYTES)) {
+            work = created;
             stream = created.nativeHandle();
             send = allocated.address();
             recv = send + BYTES / 2;
@@ -408,6 +411,90 @@ final class CallScenarios {
                 }
             }
         });
+    }
+
+    /** Sends that may end before their Recv, of ranks 0 and 1. */
+    private void messages() {
+        if (size != 2) {
+            return;
+        }
+        pair("1 Send, before its Recv", () -> sends(1, 1), () -> {}, () -> receives(1, 1));
+        pair("8 Sends of 256 bytes, before their Recvs", () -> sends(8, 64), () -> {}, () -> receives(8, 64));
+        pair("9 Sends, before their Recvs", () -> sends(9, 1), () -> {}, () -> receives(9, 1));
+        pair(
+                "Send, then AllReduce; AllReduce, then Recv",
+                () -> {
+                    code(send(1));
+                    code(allReduce());
+                },
+                () -> code(allReduce()),
+                () -> code(receive(0)));
+        pair(
+                "Send, then Recv, at both ranks",
+                () -> {
+                    code(send(1));
+                    code(receive(1));
+                },
+                () -> {
+                    code(send(0));
+                    code(receive(0));
+                },
+                () -> {});
+    }
+
+    /**
+     * A scenario of two ranks that have exchanged messages before. Its result tells whether rank 0 is done before rank 1 makes its
+     * last calls.
+     */
+    private void pair(String subject, Runnable first, Runnable meanwhile, Runnable last) {
+        with(subject, () -> {
+            connect();
+            if (rank == 0) {
+                first.run();
+                codes.add(isDoneWithin(Duration.ofSeconds(1)) ? "done" : "pending");
+            } else {
+                meanwhile.run();
+            }
+            rendezvous.barrier("last calls of " + subject, patience);
+            if (rank == 1) {
+                last.run();
+            }
+            codes.add(isDoneWithin(patience) ? "done" : "pending");
+        });
+    }
+
+    /** The first message in each direction. */
+    private void connect() {
+        for (int from = 0; from < size; from++) {
+            int result = rank == from ? send(1 - from) : receive(from);
+            if (result != nccl.ncclSuccess) {
+                code(result);
+            }
+        }
+        work.synchronize();
+    }
+
+    private boolean isDoneWithin(Duration limit) {
+        long start = System.nanoTime();
+        while (!work.isDone()) {
+            if (System.nanoTime() - start > limit.toNanos()) {
+                return false;
+            }
+            Thread.onSpinWait();
+        }
+        return true;
+    }
+
+    private void sends(int count, long elements) {
+        for (int i = 0; i < count; i++) {
+            code(nccl.ncclSend(send, elements, FLOAT, 1, communicator, stream));
+        }
+    }
+
+    private void receives(int count, long elements) {
+        for (int i = 0; i < count; i++) {
+            code(nccl.ncclRecv(recv, elements, FLOAT, 0, communicator, stream));
+        }
     }
 
     private void memory() {
