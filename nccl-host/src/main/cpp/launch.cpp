@@ -13,6 +13,8 @@ namespace {
 
 /** Limit for the bytes of all ranks in a unit that the launching thread tries to run; about 100 us. */
 constexpr size_t kShort = 512 << 10;
+/** The same with more ranks than processors: the thread of the stream would take a processor from another rank. */
+constexpr size_t kShortIfCrowded = 8 << 20;
 
 /** Limit for the operations in created streams that the stream's thread runs from the start after one that it continued. */
 constexpr int kMostLeftToThread = 15;
@@ -232,9 +234,9 @@ std::vector<Work> workOf(std::vector<Part>& parts) {
   return work;
 }
 
-/** True if the operations may begin in the call that launches them: they take microseconds once all ranks are there. */
+/** True if the operations may begin in the call that launches them: they take little time once all ranks are there. */
 bool areShort(const Comm& comm, const Operation* operations, size_t count) {
-  size_t left = kShort;
+  size_t left = comm.crowded ? kShortIfCrowded : kShort;
   return std::all_of(operations, operations + count, [&](const Operation& operation) {
     // The rows of AlltoAllv are not added up here.
     if (isOneSided(operation.call) || operation.call == Call::AlltoAllv) return false;

@@ -246,6 +246,16 @@ TEST_P(BufferedTest, ASendThatWaitsFailsACollective) {
       collective(Call::AllReduce));
 }
 
+TEST_P(BufferedTest, ASendThatWaitsBehindABufferedOneFailsACollective) {
+  Frame buffered = post(Call::Send);
+  buffered.op = kBuffered;
+  rank.peer(1).remoteSends.push_back({buffered, {}, 0});
+  rank.peer(1).remoteSends.push_back({post(Call::Send), {}, 0});
+  EXPECT_EQ(
+      "5: rank 1 called Send(ncclInt32, count 1, to rank 0) while rank 0 called AllReduce(ncclInt32, count 1, ncclSum)",
+      collective(Call::AllReduce));
+}
+
 TEST_P(BufferedTest, ATaskWithoutFramesKeepsASend) {
   sendBuffered(20);
   Peer& peer = rank.peer(1);

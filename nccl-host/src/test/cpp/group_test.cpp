@@ -66,6 +66,26 @@ TEST_F(GroupTest, EveryRankGetsAllChunksOfALargeBroadcast) {
   }
 }
 
+TEST(LaunchTest, LongOperationsOfAStreamNeedItsThread) {
+  for (bool crowded : {false, true}) {
+    ncclComm_t comm = nullptr;
+    ASSERT_EQ(ncclSuccess, ncclCommInitAll(&comm, 1, nullptr));
+    findComm(comm)->crowded = crowded;
+    size_t limit = crowded ? 8 << 20 : 512 << 10;
+    std::vector<char> in(limit + 1, 'a'), out(limit + 1);
+    for (size_t bytes : {limit, limit + 1}) {
+      cudaStream_t stream = nullptr;
+      ASSERT_EQ(ncclSuccess, nccl4jHostStreamCreate(&stream));
+      EXPECT_EQ(ncclSuccess, ncclAllReduce(in.data(), out.data(), bytes, ncclInt8, ncclSum, comm, stream));
+      EXPECT_EQ(bytes > limit, requireStream(stream, "test")->thread.joinable());
+      EXPECT_EQ(ncclSuccess, nccl4jHostStreamSynchronize(stream));
+      EXPECT_EQ('a', out[bytes - 1]);
+      nccl4jHostStreamDestroy(stream);
+    }
+    ncclCommAbort(comm);
+  }
+}
+
 TEST_F(GroupTest, OnlyTheOutermostEndLaunches) {
   int in = 5, out[kRanks] = {};
   ncclGroupStart();
