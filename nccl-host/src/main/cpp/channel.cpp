@@ -109,6 +109,7 @@ void Channel::open(Fd socket, const Fd& memory, size_t ringBytes, bool first) {
   rings_ = {static_cast<Ring*>(mapped), Unmap{bytes}};
   size_ = ringBytes;
   static_assert(kMaxInlined % sizeof Slot::rest == 0 && kMaxInlined / sizeof Slot::rest < kSlots / 4, "see receiveFrame");
+  static_assert(kSlots < 0u - kFirstFrame, "the number in an unused slot is 0, and must be none of its frames");
   static_assert(kMostBuffered * (2 + kMaxBuffered / sizeof Slot::rest) <= kSlots - kSlots / 4, "the reader may report so late");
   static_assert(2 * sizeof(Ring) <= 4096 && sizeof(Slot) * kSlots == 4096 && sizeof(Slot) == sizeof(Frame), "fits kHead");
   char* data = static_cast<char*>(mapped) + kHead;
