@@ -29,10 +29,13 @@ constexpr size_t kPiece = 32 << 10;
 constexpr size_t kVisible = 8 << 10;
 // Maximum size of a copy from the memory of the peer's process, before other ranks are served.
 constexpr size_t kCopy = 1 << 20;
-// Slots of a direction. A power of two, since their numbers wrap around.
-constexpr uint32_t kSlots = 64;
+// Slots of a direction. A power of two, since their numbers wrap around. So many let the root of a broadcast run ahead while other
+// ranks wait for a processor.
+constexpr uint32_t kSlots = 128;
 // The positions of both rings and the slots of both directions precede the data.
-constexpr size_t kHead = 3 * 4096;
+constexpr size_t kPositions = 4096;
+constexpr size_t kSlotBytes = 64 * kSlots;
+constexpr size_t kHead = kPositions + 2 * kSlotBytes;
 
 size_t memoryBytes(size_t ringBytes) { return kHead + 2 * ringBytes; }
 
@@ -111,10 +114,11 @@ void Channel::open(Fd socket, const Fd& memory, size_t ringBytes, bool first) {
   static_assert(kMaxInlined % sizeof Slot::rest == 0 && kMaxInlined / sizeof Slot::rest < kSlots / 4, "see receiveFrame");
   static_assert(kSlots < 0u - kFirstFrame, "the number in an unused slot is 0, and must be none of its frames");
   static_assert(kMostBuffered * (2 + kMaxBuffered / sizeof Slot::rest) <= kSlots - kSlots / 4, "the reader may report so late");
-  static_assert(2 * sizeof(Ring) <= 4096 && sizeof(Slot) * kSlots == 4096 && sizeof(Slot) == sizeof(Frame), "fits kHead");
+  static_assert(2 * sizeof(Ring) <= kPositions && sizeof(Slot) * kSlots == kSlotBytes && sizeof(Slot) == sizeof(Frame), "fits kHead");
   char* data = static_cast<char*>(mapped) + kHead;
-  outSlots_ = reinterpret_cast<Slot*>(static_cast<char*>(mapped) + 4096) + (first ? 0 : kSlots);
-  inSlots_ = reinterpret_cast<Slot*>(static_cast<char*>(mapped) + 4096) + (first ? kSlots : 0);
+  auto* slots = reinterpret_cast<Slot*>(static_cast<char*>(mapped) + kPositions);
+  outSlots_ = slots + (first ? 0 : kSlots);
+  inSlots_ = slots + (first ? kSlots : 0);
   out_ = rings_.get() + (first ? 0 : 1);
   in_ = rings_.get() + (first ? 1 : 0);
   outData_ = data + (first ? 0 : ringBytes);

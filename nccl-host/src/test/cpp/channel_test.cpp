@@ -153,7 +153,7 @@ TEST_P(SharedChannelTest, AFrameNeedsAFreeSlot) {
     // The reader reports a quarter of the slots at a time.
     ASSERT_GT(free, round == 0 ? kTestSlots - 1 : 0u) << round;
     ASSERT_LE(free, kTestSlots) << round;
-    for (uint32_t i = 0; i < 16; i++) ASSERT_TRUE(right.receiveFrame(got, elements));
+    for (uint32_t i = 0; i < kTestSlots / 4; i++) ASSERT_TRUE(right.receiveFrame(got, elements));
   }
 }
 
@@ -407,12 +407,12 @@ TEST_P(SharedChannelTest, ImpossiblePositionsGiveNothingOutsideTheRing) {
 TEST_P(SharedChannelTest, ImpossibleNumbersOfFramesGiveNone) {
   Mapped mapped(memory);
   Frame frame;
-  for (uint32_t number : {1u, 64u, kFirstFrame - 1, kFirstFrame + 1, kFirstFrame + 64, UINT32_MAX}) {
+  for (uint32_t number : {1u, kTestSlots, kFirstFrame - 1, kFirstFrame + 1, kFirstFrame + kTestSlots, UINT32_MAX}) {
     mapped.slot(1, 0) = number;
     EXPECT_FALSE(left.receiveFrame(frame, elements)) << number;
   }
   while (left.sendFrame(frame)) continue;
-  for (uint32_t read : {65u, 1u << 31, UINT32_MAX}) {
+  for (uint32_t read : {kTestSlots + 1, 1u << 31, UINT32_MAX}) {
     mapped.words(0).readFrames = read;
     EXPECT_FALSE(left.sendFrame(frame)) << read;
   }
@@ -428,7 +428,7 @@ TEST(ChannelMemoryTest, MemoryThatAPeerCanChangeIsRefused) {
       failureOf([&, end = &one] { channel.open(std::move(*end), unsealed, kTestRing, true); }));
   Fd larger = Channel::newMemory(2 * kTestRing);
   EXPECT_EQ(
-      "3: the memory of a connection has 274432 bytes, expected 143360",
+      "3: the memory of a connection has 282624 bytes, expected 151552",
       failureOf([&, end = &other] { channel.open(std::move(*end), larger, kTestRing, true); }));
 }
 

@@ -71,8 +71,8 @@ struct RingWords {
 };
 
 /** Bytes before the rings: the words and the slots. */
-constexpr size_t kTestHead = 3 * 4096;
-constexpr uint32_t kTestSlots = 64;
+constexpr size_t kTestHead = 5 * 4096;
+constexpr uint32_t kTestSlots = 128;
 
 /** The memory of a connection, mapped anew. */
 class Mapped {
@@ -89,7 +89,7 @@ class Mapped {
 
   /** The first word of a slot of this direction: the number of its frame. */
   volatile uint32_t& slot(int ring, uint32_t slot) {
-    return *reinterpret_cast<volatile uint32_t*>(base_ + 4096 * (1 + ring) + sizeof(Frame) * slot);
+    return *reinterpret_cast<volatile uint32_t*>(base_ + 4096 + sizeof(Frame) * (kTestSlots * static_cast<uint32_t>(ring) + slot));
   }
 
  private:
