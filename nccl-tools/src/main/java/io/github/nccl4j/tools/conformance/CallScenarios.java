@@ -443,8 +443,8 @@ final class CallScenarios {
     }
 
     /**
-     * A scenario of two ranks that have exchanged messages before. Its result tells whether rank 0 is done before rank 1 makes its
-     * last calls.
+     * A scenario of two ranks that have exchanged messages before. Its result has the state of rank 0 before rank 1 makes its last
+     * calls, and the state at the end.
      */
     private void pair(String subject, Runnable first, Runnable meanwhile, Runnable last) {
         with(subject, () -> {
