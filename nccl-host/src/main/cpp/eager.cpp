@@ -288,12 +288,14 @@ class EagerMessages {
 
   /** As for collectives. */
   bool receive(Begun& begun) {
+    for (Lane* lane = lanes_; lane != end_; lane++) {
+      if (lane->isBuffered()) begun.buffered |= 1u << lane->peer->rank;
+    }
     Looks looks(comm_.crowded);
     for (Lane* lane = lanes_; lane != end_; lane++) {
       uint32_t rank = 1u << lane->peer->rank;
       Arrival arrival;
       if (lane->isBuffered()) {
-        begun.buffered |= rank;
         arrival = awaitRecv(*lane->peer, looks);
         if (arrival == Arrival::Wrong) begun.arrived |= rank;
       } else {

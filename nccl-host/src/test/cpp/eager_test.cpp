@@ -494,28 +494,32 @@ TEST_F(EagerMessagesTest, SeveralRanks) {
 
 // The Send to rank 1 needs nothing of that rank, of which an older frame is there.
 TEST_F(EagerMessagesTest, ATaskAwaitsTheOtherRankOfABufferedSend) {
-  Connected three(3);
-  PeerEnd& end = three.ends[2];
-  Channel other;
-  other.open(std::move(end.data), end.memory, kTestRing, false);
-  three.peer(1).buffersSends = true;
-  three.peer(1).frame = post(Call::Recv);
-  three.peer(1).frame.count = 2;
-  std::vector<Operation> group = {send(), recv()};
-  group[1].root = 2;
-  Begun half;
-  EXPECT_FALSE(runEagerly(*three.comm, group.data(), group.size(), half));
-  EXPECT_EQ(0u, half.arrived);
-  EXPECT_EQ(1u << 1, half.buffered);
-  Frame elements = send().frame();
-  elements.kind = FrameKind::Post;
-  elements.root = 0;
-  const int32_t theirs[] = {10, 20};
-  elements.add(theirs, sizeof theirs);
-  ASSERT_TRUE(other.sendFrame(elements));
-  runPointToPoint(*three.comm, group.data(), group.size(), std::move(half));
-  EXPECT_EQ((Elements{10, 20, 0, 0}), all());
-  EXPECT_EQ(1u, three.peer(1).buffered.size());
+  for (bool sendsFirst : {true, false}) {
+    std::fill(got, got + 4, 0);
+    Connected three(3);
+    PeerEnd& end = three.ends[2];
+    Channel other;
+    other.open(std::move(end.data), end.memory, kTestRing, false);
+    three.peer(1).buffersSends = true;
+    three.peer(1).frame = post(Call::Recv);
+    three.peer(1).frame.count = 2;
+    std::vector<Operation> group = {send(), recv()};
+    group[1].root = 2;
+    if (!sendsFirst) std::swap(group[0], group[1]);
+    Begun half;
+    EXPECT_FALSE(runEagerly(*three.comm, group.data(), group.size(), half));
+    EXPECT_EQ(0u, half.arrived);
+    EXPECT_EQ(1u << 1, half.buffered);
+    Frame elements = send().frame();
+    elements.kind = FrameKind::Post;
+    elements.root = 0;
+    const int32_t theirs[] = {10, 20};
+    elements.add(theirs, sizeof theirs);
+    ASSERT_TRUE(other.sendFrame(elements));
+    runPointToPoint(*three.comm, group.data(), group.size(), std::move(half));
+    EXPECT_EQ((Elements{10, 20, 0, 0}), all());
+    EXPECT_EQ(1u, three.peer(1).buffered.size());
+  }
 }
 
 TEST_F(EagerMessagesTest, AnotherCallOfThePeerIsKept) {

@@ -145,6 +145,13 @@ class Rank {
     size_t sends = 1 + draw(8), count = draw(65);
     int next = (rank_ + 1) % ranks_, previous = (rank_ + ranks_ - 1) % ranks_;
     std::vector<int> in(count), out(count);
+    // Around the ring in one group, whose ranks come late.
+    for (unsigned i = draw(8); i > 0; i--) {
+      ncclGroupStart();
+      ncclRecv(out.data(), count, ncclInt32, previous, comm_, stream_);
+      ncclSend(in.data(), count, ncclInt32, next, comm_, stream_);
+      if (!done(ncclGroupEnd(), "GroupEnd")) return false;
+    }
     for (size_t i = 0; i < sends; i++) {
       std::fill(in.begin(), in.end(), rank_ + static_cast<int>(i));
       if (!done(ncclSend(in.data(), count, ncclInt32, next, comm_, stream_), "Send")) return false;
