@@ -595,7 +595,13 @@ final class CommunicatorCore
 
     /** Changes to a state that refuses operations. State and gate change atomically for callers that are refused. */
     private Gate.Pass barAs(CommunicatorState next) {
-        return gate.bar(() -> refusal(next), () -> state = next);
+        return gate.bar(
+                () -> {
+                    CommunicatorState seen = state;
+                    // Another thread may have opened the communicator since the refusal.
+                    return refusal(seen == CommunicatorState.OPEN ? next : seen);
+                },
+                () -> state = next);
     }
 
     /** Marks the communicator as stuck after a call was abandoned. */
