@@ -310,8 +310,9 @@ extern "C" ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asy
       *asyncError = ncclInProgress;
       return ncclSuccess;
     }
-    // The result of the call comes first; it does not include later failures.
-    if (known->pendingCalls == 0 && lifecycle.error() == ncclSuccess) {
+    // The result of a call comes first; it does not include later failures, of which a pending call looks for its own.
+    bool pending = known->pendingCalls > 0;
+    if (!pending && lifecycle.error() == ncclSuccess) {
       int result = known->callResult.exchange(Comm::kNoCall);
       if (result != Comm::kNoCall) {
         *asyncError = static_cast<ncclResult_t>(result);
@@ -320,15 +321,15 @@ extern "C" ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asy
       }
     }
     // Between operations no thread reads the control streams. This call does, so a watchdog sees the death of a rank.
-    std::unique_lock<Baton> lock(known->operation, std::try_to_lock);
-    if (lock.owns_lock() && known->operationsRun()) {
+    std::unique_lock<Baton> lock(known->operation, std::defer_lock);
+    if (!pending && lock.try_lock() && known->operationsRun()) {
       known->readAllControl("while no operation was running");
       if (const Failure* failure = known->peerFailure()) known->breakDown(failure->code(), failure->text());
     }
     *asyncError = lifecycle.error();
     lock = std::unique_lock<Baton>();
     bool finalizing = lifecycle.is(State::Finalized) && !known->blocking && hasOperations(*known);
-    if (*asyncError == ncclSuccess && (known->pendingCalls > 0 || finalizing)) *asyncError = ncclInProgress;
+    if (*asyncError == ncclSuccess && (pending || finalizing)) *asyncError = ncclInProgress;
     forgetThreadError();
     return ncclSuccess;
   });

@@ -66,6 +66,36 @@ TEST_F(GroupTest, EveryRankGetsAllChunksOfALargeBroadcast) {
   }
 }
 
+TEST(LaunchTest, TheResultOfACallComesBeforeTheAbortOfAnotherRank) {
+  for (int round = 0; round < 50; round++) {
+    ncclUniqueId id;
+    ASSERT_EQ(ncclSuccess, ncclGetUniqueId(&id));
+    std::atomic<int> created{0};
+    auto rank = [&](int own) {
+      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+      config.blocking = 0;
+      ncclComm_t comm = nullptr;
+      ncclCommInitRankConfig(&comm, 2, id, own, &config);
+      auto settle = [&] {
+        ncclResult_t state = ncclInProgress;
+        while (state == ncclInProgress) EXPECT_EQ(ncclSuccess, ncclCommGetAsyncError(comm, &state));
+        return state;
+      };
+      EXPECT_EQ(ncclSuccess, settle());
+      created++;
+      while (created < 2) std::this_thread::yield();
+      int32_t value = 1;
+      EXPECT_EQ(ncclInProgress, ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, nullptr));
+      EXPECT_EQ(ncclSuccess, settle()) << ncclGetLastError(comm);
+      EXPECT_EQ(2, value);
+      ncclCommAbort(comm);
+    };
+    std::thread other(rank, 1);
+    rank(0);
+    other.join();
+  }
+}
+
 TEST(LaunchTest, LongOperationsOfAStreamNeedItsThread) {
   for (bool crowded : {false, true}) {
     ncclComm_t comm = nullptr;
