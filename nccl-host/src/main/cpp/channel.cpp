@@ -29,8 +29,8 @@ constexpr size_t kPiece = 32 << 10;
 constexpr size_t kVisible = 8 << 10;
 // Maximum size of a copy from the memory of the peer's process, before other ranks are served.
 constexpr size_t kCopy = 1 << 20;
-// Slots of a direction. A power of two, since their numbers wrap around. So many let the root of a broadcast run ahead while other
-// ranks wait for a processor.
+// Slots of a direction. A power of two, since their numbers wrap around. With fewer, the root of a broadcast cannot run ahead while
+// other ranks wait for a processor.
 constexpr uint32_t kSlots = 128;
 // The positions of both rings and the slots of both directions precede the data.
 constexpr size_t kPositions = 4096;
@@ -113,7 +113,7 @@ void Channel::open(Fd socket, const Fd& memory, size_t ringBytes, bool first) {
   size_ = ringBytes;
   static_assert(kMaxInlined % sizeof Slot::rest == 0 && kMaxInlined / sizeof Slot::rest < kSlots / 4, "see receiveFrame");
   static_assert(kSlots < 0u - kFirstFrame, "the number in an unused slot is 0, and must be none of its frames");
-  static_assert(kMostBuffered * (2 + kMaxBuffered / sizeof Slot::rest) <= kSlots - kSlots / 4, "the reader may report so late");
+  static_assert(kMostBuffered * (2 + kMaxBuffered / sizeof Slot::rest) <= kSlots - kSlots / 4, "a reader reports up to a quarter of the slots late");
   static_assert(2 * sizeof(Ring) <= kPositions && sizeof(Slot) * kSlots == kSlotBytes && sizeof(Slot) == sizeof(Frame), "fits kHead");
   char* data = static_cast<char*>(mapped) + kHead;
   auto* slots = reinterpret_cast<Slot*>(static_cast<char*>(mapped) + kPositions);

@@ -129,7 +129,7 @@ class EagerCollective {
     }
   }
 
-  /** True if all awaited frames are there and of this call. Else sets the numbers of `begun`, for the task. */
+  /** True if all awaited frames are there and of this call. Else sets the ranks in `begun`. */
   bool receive(Begun& begun) {
     Looks looks(comm_.crowded);
     for (Peer& peer : comm_.peers) {

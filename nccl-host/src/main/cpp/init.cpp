@@ -310,7 +310,7 @@ extern "C" ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asy
       *asyncError = ncclInProgress;
       return ncclSuccess;
     }
-    // The result of a call comes first; it does not include later failures, of which a pending call looks for its own.
+    // The result of a call comes first; it does not include later failures. A pending call reads the control streams itself.
     bool pending = known->pendingCalls > 0;
     if (!pending && lifecycle.error() == ncclSuccess) {
       int result = known->callResult.exchange(Comm::kNoCall);

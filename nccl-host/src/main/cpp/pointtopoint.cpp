@@ -27,7 +27,7 @@ class PointToPoint final : public Task {
         operations_(operations),
         count_(count),
         isSent_(begun.isSent()),
-        isBuffered_(begun.buffered),
+        bufferedRanks_(begun.buffered),
         lanes_(comm.peers.size()) {}
   PointToPoint(Comm& comm, std::vector<Operation>&& operations, const Begun& begun)
       : Task(comm),
@@ -35,7 +35,7 @@ class PointToPoint final : public Task {
         operations_(owned_.data()),
         count_(owned_.size()),
         isSent_(begun.isSent()),
-        isBuffered_(begun.buffered),
+        bufferedRanks_(begun.buffered),
         lanes_(comm.peers.size()) {}
 
   void start() override {
@@ -48,7 +48,7 @@ class PointToPoint final : public Task {
     }
     if (isSent_) {
       for (Peer& peer : comm_.peers) {
-        if (isBuffered_ != 0 && (isBuffered_ >> peer.rank & 1) != 0) laneOf(peer).send = nullptr;
+        if (bufferedRanks_ != 0 && (bufferedRanks_ >> peer.rank & 1) != 0) laneOf(peer).send = nullptr;
       }
       return;
     }
@@ -96,7 +96,7 @@ class PointToPoint final : public Task {
         if ((!sends && !receives) || frame.root != comm_.rank || frame.inlined != (fits ? eager : 0)) {
           peer.failUnintelligible();
         }
-        // The peer may have called it before collectives that this rank has called.
+        // A buffered Send may be older than collectives that this rank has called.
         if (isBuffered(frame)) {
           checkBuffered(peer);
         } else {
@@ -288,7 +288,7 @@ class PointToPoint final : public Task {
   Operation* const operations_;
   const size_t count_;
   const bool isSent_;  // this rank's frames, by runEagerly
-  const uint32_t isBuffered_;  // a bit for each rank to which runEagerly has buffered the Send
+  const uint32_t bufferedRanks_;  // a bit for each rank to which runEagerly has buffered the Send
   ByRank<Lane> lanes_;
 };
 

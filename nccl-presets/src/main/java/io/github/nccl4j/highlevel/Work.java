@@ -102,7 +102,7 @@ public final class Work {
                 if (!eventIsDone(whileCapturing)) {
                     return progress;
                 }
-                // What stops the work completes the event as well.
+                // A revocation or an abort completes the event as well.
                 progress = core.isStopped() ? Progress.LOST : Progress.DONE;
                 over = event;
                 event = null;
