@@ -121,7 +121,7 @@ final class Gathers {
             if (session.watch(call.done()) != null) {
                 return result(call);
             }
-            session.requireOpen();
+            session.requireNotEnded();
             roster.requireNotAborted(call.key);
             Roster.State state = roster.state();
             boolean combines = call.index == 0;

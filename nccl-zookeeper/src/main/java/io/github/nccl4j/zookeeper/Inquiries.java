@@ -230,7 +230,7 @@ final class Inquiries {
                 if (answers.areAll() || !session.awaitEvent(seen, deadline, name)) {
                     return read(answers.nodes);
                 }
-                session.requireOpen();
+                session.requireNotEnded();
             }
         }
 

@@ -167,11 +167,11 @@ final class Session implements AutoCloseable {
 
     private void failPending() {
         List<CompletableFuture<CuratorEvent>> all = new ArrayList<>(pending);
-        all.forEach(each -> each.completeExceptionally(new RendezvousException(describeEnd())));
+        all.forEach(each -> each.completeExceptionally(ended()));
     }
 
-    private String describeEnd() {
-        return loss == null ? name + ": the store was closed" : loss;
+    private RendezvousException ended() {
+        return new RendezvousException(loss == null ? name + ": the store was closed" : loss);
     }
 
     /** Lets calls that wait end, and refuses further ones of callers. */
@@ -195,15 +195,22 @@ final class Session implements AutoCloseable {
         }
     }
 
-    /** Called before and while a caller waits. */
+    /** Called when a call begins. */
     void requireOpen() {
         requireNotClosed();
         requireSession();
     }
 
+    /** Called while a call waits, which the end of the session ends. */
+    void requireNotEnded() {
+        if (loss != null || closing) {
+            throw ended();
+        }
+    }
+
     private void requireSession() {
         if (loss != null || closed) {
-            throw new RendezvousException(describeEnd());
+            throw ended();
         }
     }
 
@@ -283,10 +290,10 @@ final class Session implements AutoCloseable {
         try {
             request.send((same, event) -> response.complete(event));
         } catch (Exception failure) {
-            response.completeExceptionally(failure);
+            response.completeExceptionally(loss != null || closed ? ended() : failure);
         }
         if (loss != null || closed) {
-            response.completeExceptionally(new RendezvousException(describeEnd()));
+            response.completeExceptionally(ended());
         }
         return response;
     }
@@ -499,8 +506,9 @@ final class Session implements AutoCloseable {
                     .create()
                     .withMode(CreateMode.EPHEMERAL)
                     .forPath(mark));
-        } catch (Exception impossible) {
-            throw new IllegalStateException(impossible);
+        } catch (Exception failure) {
+            requireSession();
+            throw new IllegalStateException(failure);
         }
         CuratorEvent event = await(
                 send(callback -> client.transaction().inBackground(callback).forOperations(all)),

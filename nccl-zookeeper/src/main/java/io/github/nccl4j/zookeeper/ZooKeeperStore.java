@@ -337,6 +337,10 @@ public final class ZooKeeperStore implements Store {
     private String node(String key) {
         session.requireOpen();
         roster.requireNotAborted(Text.require("a key", key));
+        return keyNode(key);
+    }
+
+    private String keyNode(String key) {
         return job.folder("keys") + "/" + Text.node(key);
     }
 
@@ -346,7 +350,7 @@ public final class ZooKeeperStore implements Store {
         Text.requireValue(value);
         while (!session.write(node, value) && !session.create(node, value, CreateMode.PERSISTENT)) {
             // Another rank has created or deleted it meanwhile.
-            session.requireOpen();
+            session.requireNotEnded();
         }
     }
 
@@ -377,9 +381,11 @@ public final class ZooKeeperStore implements Store {
         for (String key : keys) {
             while (true) {
                 long seen = session.events();
-                if (session.watch(node(key)) != null) {
+                if (session.watch(keyNode(key)) != null) {
                     break;
                 }
+                session.requireNotEnded();
+                roster.requireNotAborted(key);
                 if (!session.awaitEvent(seen, deadline, key)) {
                     throw new RendezvousTimeoutException(
                             "'" + key + "' was not set within " + Text.seconds(nanos), List.of());
@@ -392,7 +398,7 @@ public final class ZooKeeperStore implements Store {
     public long add(String key, long delta) {
         String path = node(key);
         while (true) {
-            session.requireOpen();
+            session.requireNotEnded();
             Node old = session.read(path);
             long sum = sum(key, old == null ? 0 : number(key, old.data()), delta);
             byte[] value = Text.bytes(Long.toString(sum));

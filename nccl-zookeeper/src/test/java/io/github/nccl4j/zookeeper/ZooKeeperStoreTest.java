@@ -606,7 +606,10 @@ class ZooKeeperStoreTest {
         store.close();
         store.close();
         assertThrows(ExecutionException.class, () -> Ensemble.result(waits));
-        assertThrows(ExecutionException.class, () -> Ensemble.result(gathers));
+        Throwable ended = assertThrows(ExecutionException.class, () -> Ensemble.result(gathers))
+                .getCause();
+        assertEquals(RendezvousException.class, ended.getClass());
+        assertTrue(ended.getMessage().endsWith(": the store was closed"), ended.getMessage());
         assertThrows(IllegalStateException.class, () -> store.set("key", new byte[0]));
         assertThrows(IllegalStateException.class, () -> store.barrier("key", LIMIT));
         assertThrows(IllegalStateException.class, () -> store.membership("group", 0, lost -> {}));
