@@ -204,7 +204,10 @@ public interface Rendezvous extends AutoCloseable {
      */
     default void abort(String reason) {}
 
-    /** Closes the rendezvous for this rank. Further calls throw {@link IllegalStateException}. Closing again does nothing. */
+    /**
+     * Closes the rendezvous for this rank. Further calls throw {@link IllegalStateException}; a call of a {@link Store} that waits
+     * in another thread ends with a {@link RendezvousException}. Closing again does nothing.
+     */
     @Override
     void close();
 }

@@ -21,6 +21,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
@@ -350,5 +352,20 @@ class TcpStoreTest {
                 "the store is closed",
                 assertThrows(IllegalStateException.class, () -> store.get("a", Job.SHORT))
                         .getMessage());
+    }
+
+    @Test
+    void closeEndsACallThatWaits() throws Exception {
+        TcpStore store = job.openAll(2).get(1);
+        FutureTask<byte[]> waits = new FutureTask<>(() -> store.get("never", Job.LONG));
+        Thread thread = new Thread(waits);
+        thread.start();
+        while (thread.getState() != Thread.State.TIMED_WAITING) {
+            Thread.onSpinWait();
+        }
+        store.close();
+        Throwable ended = assertThrows(ExecutionException.class, waits::get).getCause();
+        assertEquals(RendezvousException.class, ended.getClass(), ended::toString);
+        assertTrue(ended.getMessage().endsWith(": closed by this rank"), ended.getMessage());
     }
 }
