@@ -288,9 +288,6 @@ class EagerMessages {
 
   /** As for collectives. */
   bool receive(Begun& begun) {
-    for (Lane* lane = lanes_; lane != end_; lane++) {
-      if (lane->isBuffered()) begun.buffered |= 1u << lane->peer->rank;
-    }
     Looks looks(comm_.crowded);
     for (Lane* lane = lanes_; lane != end_; lane++) {
       uint32_t rank = 1u << lane->peer->rank;

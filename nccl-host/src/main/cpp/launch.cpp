@@ -132,7 +132,7 @@ Work workOf(Comm& comm, uint64_t epoch, Operation* operations, size_t count, Beg
     for (const Operation& message : messages) {
       if (message.extras().profiled.operation != nullptr) profiled.push_back(message.extras().profiled);
     }
-    work.add(makePointToPoint(comm, std::move(messages), work.begun));
+    work.add(makePointToPoint(comm, std::move(messages), work.begun.isSent()));
     work.last().profiled = std::move(profiled);
   }
   return work;

@@ -22,20 +22,18 @@ constexpr size_t kEager = 4 << 10;
 
 class PointToPoint final : public Task {
  public:
-  PointToPoint(Comm& comm, Operation* operations, size_t count, const Begun& begun)
+  PointToPoint(Comm& comm, Operation* operations, size_t count, bool isSent)
       : Task(comm),
         operations_(operations),
         count_(count),
-        isSent_(begun.isSent()),
-        bufferedRanks_(begun.buffered),
+        isSent_(isSent),
         lanes_(comm.peers.size()) {}
-  PointToPoint(Comm& comm, std::vector<Operation>&& operations, const Begun& begun)
+  PointToPoint(Comm& comm, std::vector<Operation>&& operations, bool isSent)
       : Task(comm),
         owned_(std::move(operations)),
         operations_(owned_.data()),
         count_(owned_.size()),
-        isSent_(begun.isSent()),
-        bufferedRanks_(begun.buffered),
+        isSent_(isSent),
         lanes_(comm.peers.size()) {}
 
   void start() override {
@@ -47,8 +45,8 @@ class PointToPoint final : public Task {
       operation.next = std::exchange(first, &operation);
     }
     if (isSent_) {
-      for (Peer& peer : comm_.peers) {
-        if (bufferedRanks_ != 0 && (bufferedRanks_ >> peer.rank & 1) != 0) laneOf(peer).send = nullptr;
+      for (const Peer& peer : comm_.peers) {
+        if (isBuffered(peer)) laneOf(peer).send = nullptr;
       }
       return;
     }
@@ -97,7 +95,7 @@ class PointToPoint final : public Task {
           peer.failUnintelligible();
         }
         // A buffered Send may be older than collectives that this rank has called.
-        if (isBuffered(frame)) {
+        if (host::isBuffered(frame)) {
           checkBuffered(peer);
         } else {
           if (markIfAhead(peer, 0)) return;
@@ -194,11 +192,16 @@ class PointToPoint final : public Task {
     return bytes <= kEager ? bytes : 0;
   }
 
-  /** Sends those Sends at the beginning of a lane that need not wait. */
+  /** True if the first Send to a peer need not wait for its Recv. */
+  bool isBuffered(const Peer& peer) {
+    const Lane& lane = laneOf(peer);
+    return lane.send != nullptr && lane.recv == nullptr && peer.buffersSends && peer.data.shared() &&
+           lane.send->bytes() <= kMaxBuffered;
+  }
+
   void sendBuffered(Peer& peer) {
     Lane& lane = laneOf(peer);
-    if (lane.recv != nullptr || !peer.buffersSends || !peer.data.shared()) return;
-    for (; lane.send != nullptr && lane.send->bytes() <= kMaxBuffered; lane.send = lane.send->next) {
+    for (; isBuffered(peer); lane.send = lane.send->next) {
       Frame frame = post(*lane.send);
       frame.op = kBuffered;
       peer.postInlined(frame, lane.send->send, lane.send->bytes());
@@ -288,18 +291,17 @@ class PointToPoint final : public Task {
   Operation* const operations_;
   const size_t count_;
   const bool isSent_;  // this rank's frames, by runEagerly
-  const uint32_t bufferedRanks_;  // a bit for each rank to which runEagerly has buffered the Send
   ByRank<Lane> lanes_;
 };
 
 }  // namespace
 
-std::unique_ptr<Task> makePointToPoint(Comm& comm, std::vector<Operation> operations, const Begun& begun) {
-  return std::make_unique<PointToPoint>(comm, std::move(operations), begun);
+std::unique_ptr<Task> makePointToPoint(Comm& comm, std::vector<Operation> operations, bool isSent) {
+  return std::make_unique<PointToPoint>(comm, std::move(operations), isSent);
 }
 
 void runPointToPoint(Comm& comm, Operation* operations, size_t count, Begun&& begun) {
-  PointToPoint messages(comm, operations, count, begun);
+  PointToPoint messages(comm, operations, count, begun.isSent());
   runTask(comm, messages, std::move(begun));
 }
 

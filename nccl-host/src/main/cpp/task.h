@@ -198,7 +198,6 @@ class Task {
 struct Begun {
   std::unique_lock<Baton> lock;  // of the communicator
   uint32_t arrived = 0;          // a bit for each rank of which a frame is in Peer::frame, still to be taken
-  uint32_t buffered = 0;         // a bit for each rank to which a Send is buffered
 
   /** True if the frames of this rank are sent. */
   bool isSent() const { return lock.owns_lock(); }
@@ -215,8 +214,8 @@ std::unique_ptr<Task> makeCollective(Comm& comm, Operation&& operation, bool isS
 /** Runs a collective to its end, without the memory that makeCollective needs. */
 void runCollective(Comm& comm, Operation&& operation, Begun&& begun);
 
-/** All Send and Recv calls of one group on one communicator, in the order of the calls, as runEagerly has begun them. */
-std::unique_ptr<Task> makePointToPoint(Comm& comm, std::vector<Operation> operations, const Begun& begun = {});
+/** All Send and Recv calls of one group on one communicator, in the order of the calls. `isSent` as for collectives. */
+std::unique_ptr<Task> makePointToPoint(Comm& comm, std::vector<Operation> operations, bool isSent = false);
 /** Runs such calls to their end, without the memory that makePointToPoint needs. */
 void runPointToPoint(Comm& comm, Operation* operations, size_t count, Begun&& begun);
 
