@@ -134,7 +134,13 @@ class CutLinksTest {
     }
 
     static Running store(Hosts hosts) throws InterruptedException {
-        Running store = jvm(hosts, 0).start(Main.class, "store", "--bind", Hosts.address(0), "--port", "" + PORT);
+        return store(hosts, PATIENCE_SECONDS);
+    }
+
+    private static Running store(Hosts hosts, int patienceSeconds) throws InterruptedException {
+        Running store = jvm(hosts, 0)
+                .environment("NCCL4J_STORE_PATIENCE", "" + patienceSeconds)
+                .start(Main.class, "store", "--bind", Hosts.address(0), "--port", "" + PORT);
         store.awaitText("listening at");
         return store;
     }
@@ -240,7 +246,7 @@ class CutLinksTest {
     @CsvSource({"2, 50, 20, 5", "3, 100, 50, 5"})
     void delaysAndLossesAreNoLossOfARank(int size, int delay, int jitter, int loss) throws Exception {
         try (Hosts hosts = Hosts.disturbed(size, new Disturbance(delay, jitter, loss), folder)) {
-            Running store = store(hosts);
+            Running store = store(hosts, PATIENCE_WITH_LOSSES_SECONDS);
             List<Integer> all = IntStream.range(0, size).boxed().toList();
             for (Running rank : ranks(hosts, size, PATIENCE_WITH_LOSSES_SECONDS, "end")) {
                 Outcome outcome = rank.await();
