@@ -2,6 +2,7 @@
 #pragma once
 
 #include <poll.h>
+#include <stdio.h>
 #include <sys/mman.h>
 
 #include <atomic>
@@ -16,6 +17,9 @@
 #include "task.h"
 
 namespace host {
+
+/** What the tests have printed is seen also if one of them ends the process. */
+inline const int kLineBuffered = setvbuf(stdout, nullptr, _IOLBF, 0);
 
 constexpr size_t kTestRing = 64 << 10;
 

@@ -342,12 +342,15 @@ TEST_F(RasClientTest, ALineWithoutEndIsRefused) {
   EXPECT_TRUE(client->ended());
 }
 
+/** The token of another process, which no test that runs at the same time uses. */
+uint64_t other(uint64_t number) { return processToken() + number; }
+
 TEST_F(RasClientTest, EventsTellOfChanges) {
   say("MONITOR all\n");
   EXPECT_EQ("OK\n", response());
   EXPECT_GT(client->deadline(), now() + 0.5);
-  Fd listener = listenAt(rasSocketName(77));
-  ranks = {ownReport({{77, getpid(), 0}})};
+  Fd listener = listenAt(rasSocketName(other(1)));
+  ranks = {ownReport({{other(1), getpid(), 0}})};
   // The next collection waits for the process, until its deadline.
   say("TIMEOUT 1\n");
   EXPECT_EQ("OK\n", response());
@@ -384,27 +387,34 @@ struct OtherProcess {
 };
 
 TEST_F(RasClientTest, EachProcessHasItsResponse) {
-  OtherProcess answers{1}, silent{2}, garbled{3}, ends{4};
-  ranks = {ownReport({{1, 11, 0}, {2, 12, 0}, {3, 13, 0}, {4, INT_MAX, 0}, {5, getpid(), 0}, {6, INT_MAX, 0}})};
+  OtherProcess answers{other(1)}, silent{other(2)}, garbled{other(3)}, ends{other(4)};
+  ranks = {ownReport(
+      {{other(1), 11, 0},
+       {other(2), 12, 0},
+       {other(3), 13, 0},
+       {other(4), INT_MAX, 0},
+       {other(5), getpid(), 0},
+       {other(6), INT_MAX, 0}})};
   Collection collection([this] { return ranks; }, 0.2);
-  RankReport other = ranks[0];
-  other.status.rank = 1;
+  RankReport peer = ranks[0];
+  peer.status.rank = 1;
   // A process that only this one knows.
   RankReport elsewhere;
   elsewhere.status.hash = 0x456;
   elsewhere.status.ranks = 2;
-  elsewhere.members = {{1, 11, 0}, {7, INT_MAX, 0}};
-  answers.answer(encode({other, elsewhere}));
+  elsewhere.members = {{other(1), 11, 0}, {other(7), INT_MAX, 0}};
+  answers.answer(encode({peer, elsewhere}));
   garbled.answer("HTTP/1.1 400 Bad Request\r\n");
   ends.answer("NJHR");
   ends.asker.reset();
   while (!collection.complete()) collection.advance();
   const std::pair<uint64_t, Response> expected[] = {
-      {processToken(), Response::Answered}, {1, Response::Answered}, {2, Response::Silent}, {3, Response::Silent},
-      {4, Response::Dead},                  {5, Response::NoService}, {6, Response::Dead},  {7, Response::Dead}};
+      {processToken(), Response::Answered}, {other(1), Response::Answered}, {other(2), Response::Silent},
+      {other(3), Response::Silent},         {other(4), Response::Dead},     {other(5), Response::NoService},
+      {other(6), Response::Dead},           {other(7), Response::Dead}};
   EXPECT_EQ(std::size(expected), collection.job().processes.size());
   for (const auto& [process, response] : expected) {
-    EXPECT_EQ(response, collection.job().processes.at(process).response) << process;
+    EXPECT_EQ(response, collection.job().processes.at(process).response) << process - processToken();
   }
   EXPECT_LE(0.2, collection.job().seconds);
 }
