@@ -113,7 +113,9 @@ void Channel::open(Fd socket, const Fd& memory, size_t ringBytes, bool first) {
   size_ = ringBytes;
   static_assert(kMaxInlined % sizeof Slot::rest == 0 && kMaxInlined / sizeof Slot::rest < kSlots / 4, "see receiveFrame");
   static_assert(kSlots < 0u - kFirstFrame, "the number in an unused slot is 0, and must be none of its frames");
-  static_assert(kMostBuffered * (2 + kMaxBuffered / sizeof Slot::rest) <= kSlots - kSlots / 4, "a reader reports up to a quarter of the slots late");
+  static_assert(
+      kMostBuffered * (2 + kMaxBuffered / sizeof Slot::rest) <= kSlots - kSlots / 4,
+      "a reader reports up to a quarter of the slots late");
   static_assert(2 * sizeof(Ring) <= kPositions && sizeof(Slot) * kSlots == kSlotBytes && sizeof(Slot) == sizeof(Frame), "fits kHead");
   char* data = static_cast<char*>(mapped) + kHead;
   auto* slots = reinterpret_cast<Slot*>(static_cast<char*>(mapped) + kPositions);

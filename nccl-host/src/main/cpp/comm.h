@@ -93,6 +93,8 @@ struct Peer {
   bool buffersSends = false;
   /** Frames of buffered Sends of this rank without their Recv. */
   Fifo<Frame> buffered;
+  /** True if a Send of so many bytes is buffered. Its group must have no Recv of the peer. */
+  bool buffers(size_t bytes) const { return buffersSends && data.shared() && bytes <= kMaxBuffered; }
   bool hasTooManyBuffered() const { return buffered.size() > kMostBuffered; }
   /** Removes the buffered Send whose Recv the last frame is; false if it is no such Recv. */
   bool endBufferedSend();

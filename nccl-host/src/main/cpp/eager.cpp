@@ -320,7 +320,7 @@ class EagerMessages {
 
     bool both() const { return send != nullptr && recv != nullptr; }
     /** True if the Send need not wait for its Recv. */
-    bool isBuffered() const { return recv == nullptr && peer->buffersSends && send->bytes() <= kMaxBuffered; }
+    bool isBuffered() const { return recv == nullptr && peer->buffers(send->bytes()); }
     size_t sentBytes() const { return send != nullptr ? send->bytes() : 0; }
     size_t receivedBytes() const { return recv != nullptr ? recv->bytes() : 0; }
 

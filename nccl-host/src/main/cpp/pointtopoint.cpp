@@ -195,8 +195,7 @@ class PointToPoint final : public Task {
   /** True if the first Send to a peer need not wait for its Recv. */
   bool isBuffered(const Peer& peer) {
     const Lane& lane = laneOf(peer);
-    return lane.send != nullptr && lane.recv == nullptr && peer.buffersSends && peer.data.shared() &&
-           lane.send->bytes() <= kMaxBuffered;
+    return lane.send != nullptr && lane.recv == nullptr && peer.buffers(lane.send->bytes());
   }
 
   void sendBuffered(Peer& peer) {

@@ -41,7 +41,7 @@ TEST(BatonTest, NoWaiterIsForgotten) {
   };
   std::thread waiter([&] {
     for (int round = 0; round < kRounds; round++) {
-      // Without a processor for each thread, the other one needs this one.
+      // The other thread may need this processor.
       for (int looks = 0; begun != round; looks++) looks < 1000 ? relax() : std::this_thread::yield();
       baton.lock();
       leave(round);

@@ -18,7 +18,7 @@
 
 namespace host {
 
-/** What the tests have printed is seen also if one of them ends the process. */
+/** If a test ends the process, the lines that the tests have printed are not lost. */
 inline const int kLineBuffered = setvbuf(stdout, nullptr, _IOLBF, 0);
 
 constexpr size_t kTestRing = 64 << 10;

@@ -342,7 +342,7 @@ TEST_F(RasClientTest, ALineWithoutEndIsRefused) {
   EXPECT_TRUE(client->ended());
 }
 
-/** The token of another process, which no test that runs at the same time uses. */
+/** The token of another process. Another run of the tests has other ones. */
 uint64_t other(uint64_t number) { return processToken() + number; }
 
 TEST_F(RasClientTest, EventsTellOfChanges) {

@@ -201,7 +201,7 @@ final class Session implements AutoCloseable {
         requireSession();
     }
 
-    /** Called while a call waits, which the end of the session ends. */
+    /** Called while a call waits: the end of the session ends the wait. */
     void requireNotEnded() {
         if (loss != null || closing) {
             throw ended();
