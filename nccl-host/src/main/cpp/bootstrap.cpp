@@ -77,6 +77,7 @@ class Bootstrap {
     hello.pid = getpid();
     hello.process = processToken();
     hello.timeout = initTimeout();
+    hello.processors = usableProcessors();
     memcpy(hello.nonce, id_.nonce, kNonceBytes);
     memcpy(hello.listener, listenerNonce, kNonceBytes);
     for (;;) {
@@ -173,6 +174,7 @@ class Bootstrap {
       peer(rank).rank = rank;
       peer(rank).pid = table_[static_cast<size_t>(rank)].pid;
       peer(rank).process = table_[static_cast<size_t>(rank)].process;
+      comm_.crowded |= comm_.ranks > table_[static_cast<size_t>(rank)].processors;
     }
     int nextLower = 0;
     int missing = 2 * (comm_.ranks - 1 - comm_.rank);

@@ -56,6 +56,8 @@ struct Hello {
   int32_t pid = 0;
   uint64_t process = 0;  // see processToken
   double timeout = 0;
+  int32_t processors = 0;  // that this rank may use
+  int32_t unused = 0;
   char nonce[kNonceBytes] = {};
   char listener[kNonceBytes] = {};  // this rank accepts the others here
 };
@@ -76,6 +78,7 @@ struct Answer {
 
 struct TableEntry {
   int32_t pid = 0;
+  int32_t processors = 0;
   uint64_t process = 0;
   char listener[kNonceBytes] = {};
 };

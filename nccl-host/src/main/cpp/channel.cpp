@@ -127,14 +127,31 @@ void Channel::open(Fd socket, const Fd& memory, size_t ringBytes, bool first) {
   inData_ = data + (first ? ringBytes : 0);
 }
 
-/** Free bytes of the ring that this side writes. A peer with an impossible position gets none. */
-size_t Channel::room() {
-  uint64_t used = written_ - peerRead_;
-  if (used >= size_) {
-    peerRead_ = out_->read.load();
-    used = written_ - peerRead_;
-  }
-  return used < size_ ? size_ - static_cast<size_t>(used) : 0;
+/**
+ * Free bytes of the ring that this side writes. Looks at the position of the peer only if fewer than `wanted` were free at the last
+ * look. A peer with an impossible position gets none.
+ */
+size_t Channel::room(size_t wanted) {
+  auto free = [&] {
+    uint64_t used = written_ - peerRead_;
+    return used < size_ ? size_ - static_cast<size_t>(used) : 0;
+  };
+  if (free() < wanted) peerRead_ = out_->read.load();
+  return free();
+}
+
+/** Writes bytes that the peer cannot see yet. */
+void Channel::write(const char* bytes, size_t size) {
+  size_t at = static_cast<size_t>(written_ % size_);
+  size_t first = std::min(size, size_ - at);
+  memcpy(outData_ + at, bytes, first);
+  memcpy(outData_, bytes + first, size - first);
+  written_ += size;
+}
+
+void Channel::putBytes(const char* bytes, size_t size) {
+  write(bytes, size);
+  out_->written.store(written_, std::memory_order_release);
 }
 
 size_t Channel::available() {
@@ -274,12 +291,7 @@ long Channel::send(iovec* parts, size_t count) {
   for (size_t i = 0; i < count;) {
     size_t step = std::min({room(), kPiece, parts[i].iov_len});
     if (step == 0) break;
-    size_t at = static_cast<size_t>(written_ % size_);
-    size_t first = std::min(step, size_ - at);
-    const char* from = static_cast<const char*>(parts[i].iov_base);
-    memcpy(outData_ + at, from, first);
-    memcpy(outData_, from + first, step - first);
-    written_ += step;
+    write(static_cast<const char*>(parts[i].iov_base), step);
     total += step;
     parts[i].iov_base = static_cast<char*>(parts[i].iov_base) + step;
     parts[i].iov_len -= step;

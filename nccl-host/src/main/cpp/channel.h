@@ -70,6 +70,10 @@ class Channel {
   bool putFrame(const Frame& frame, const char* elements);
   static void fence();
   void wakeReader();
+  /** True if the ring has room for this many bytes. Only for shared memory. */
+  bool hasRoomFor(size_t bytes) { return bytes == 0 || room(bytes) >= bytes; }
+  /** Writes bytes for which the ring has room. A putFrame and wakeReader must follow. */
+  void putBytes(const char* bytes, size_t size);
   /** Moves the slots of the next frame to this processor's cache, as writable or to be read. */
   void prefetchForPut(size_t elements) const;
   void prefetchForReceive(size_t elements) const;
@@ -133,7 +137,8 @@ class Channel {
   static uint32_t slotsFor(size_t elements);
   bool hasFrame() const;
   bool hasSlots(uint32_t wanted);
-  size_t room();
+  size_t room(size_t wanted = 1);
+  void write(const char* bytes, size_t size);
   long copyOffered(void* data, size_t size);
   void answer(size_t left);
 

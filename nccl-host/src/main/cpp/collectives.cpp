@@ -33,9 +33,6 @@ namespace {
 constexpr size_t kWindow = 256 << 10;
 // As kMany, for elements that several ranks read at the same time.
 constexpr size_t kManyForAll = 128 << 10;
-// Minimum size of a Broadcast in chunks, and of a chunk.
-constexpr size_t kChunked = 64 << 10;
-constexpr size_t kLeastChunk = 4 << 10;
 // Maximum size of the elements that are folded before they are sent on.
 constexpr size_t kFold = 32 << 10;
 
@@ -347,13 +344,13 @@ class Collective final : public Task {
       shareFolded_ = true;
       return;
     }
-    if (op.call == Call::Broadcast && bytes >= kChunked && bytes / pairs_.size() >= kLeastChunk && pairs_.size() > 2) {
-      planChunkedBroadcast();
-      return;
-    }
-    if (isShortBroadcast(op)) {
+    if (isShortBroadcast(op, comm_)) {
       tree_.emplace(comm_.rank, op.root, comm_.ranks);
       if (tree_->isRoot()) copy(op.recv, op.send, bytes);
+      return;
+    }
+    if (op.call == Call::Broadcast && bytes > 0 && pairs_.size() > 2) {
+      planChunkedBroadcast();
       return;
     }
     Exchange exchange(op, comm_.rank);

@@ -203,7 +203,6 @@ Comm::Comm(int rankOfComm, int ranksOfComm, int deviceOfComm, const CommSettings
       operationTimeout(operationTimeoutSetting.value()),
       sharesMemory(sharedMemorySetting.value() != 0),
       singleCopy(singleCopySetting.value() != 0),
-      crowded(ranksOfComm > usableProcessors()),
       wake(newEvent()) {}
 
 Comm::~Comm() {

@@ -181,8 +181,8 @@ class Comm {
   const double operationTimeout;  // seconds; 0: none
   const bool sharesMemory;        // on connections to lower ranks
   const bool singleCopy;          // on connections with shared memory
-  /** True if the ranks of this communicator, which are all on this machine, are more than its usable processors. */
-  bool crowded;
+  /** True if the ranks of this communicator, which are all on this machine, are more than the processors that one of them may use. */
+  bool crowded = false;  // equal at all ranks
   PollingTime pollingTime;             // needs `operation`
   std::unique_ptr<Faults> faults;      // NULL if the rank has none
   std::unique_ptr<Profiler> profiler;  // NULL if there is no plugin

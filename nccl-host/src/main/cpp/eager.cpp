@@ -22,11 +22,13 @@ constexpr int kMostRanks = 32;
 /** Maximum number of Send and Recv calls of a group. */
 constexpr size_t kMostMessages = 8;
 
-bool isEager(const Operation& operation, int ranks) {
+bool isEager(const Operation& operation, const Comm& comm) {
   Call call = operation.call;
   bool listed = isReduction(call) || isRooted(call) || isPointToPoint(call) || call == Call::AllGather ||
                 call == Call::AlltoAll;
-  return listed && !operation.hasExtras() && operation.bytes() <= kMaxInlined && !isInChunks(operation, ranks);
+  if (!listed || operation.hasExtras()) return false;
+  if (call == Call::Broadcast) return isShortBroadcast(operation, comm);
+  return operation.bytes() <= kMaxInlined && !isInChunks(operation, comm.ranks);
 }
 
 /** True if a frame to the peer can be sent now, and its next frame is that of this operation or of earlier collectives. */
@@ -190,17 +192,20 @@ class EagerBroadcast {
         operation_(*operation),
         tree_(comm.rank, operation->root, comm.ranks),
         mine_(operation->frame()),
-        bytes_(operation->bytes()) {}
+        bytes_(operation->bytes()),
+        inlined_(bytes_ <= kMaxInlined ? bytes_ : 0) {}
 
   /** As for other collectives. */
   bool prepare() {
     bool idle = comm_.sharesWithAll() && (tree_.isRoot() || isIdle(parent(), 0));
-    tree_.eachChild([&](int rank) { idle = idle && isIdle(peer(rank), bytes_); });
+    tree_.eachChild([&](int rank) {
+      idle = idle && isIdle(peer(rank), inlined_) && peer(rank).data.hasRoomFor(bytes_ - inlined_);
+    });
     if (!idle) return false;
     if (tree_.isRoot()) {
-      tree_.eachChild([&](int rank) { peer(rank).data.prefetchForPut(bytes_); });
+      tree_.eachChild([&](int rank) { peer(rank).data.prefetchForPut(inlined_); });
     } else {
-      parent().data.prefetchForReceive(bytes_);
+      parent().data.prefetchForReceive(inlined_);
     }
     return true;
   }
@@ -215,16 +220,27 @@ class EagerBroadcast {
     if (tree_.isRoot()) return true;
     Looks looks(comm_.crowded);
     Arrival arrival = takeFrame(parent(), looks, [&](const Frame& frame) {
-      return frame.inlined == bytes_ && isSameCall(frame, mine_);
+      return frame.inlined == inlined_ && isSameCall(frame, mine_);
     });
     if (arrival != Arrival::None) begun.arrived |= 1u << tree_.parent();
-    return arrival == Arrival::Right;
+    if (arrival != Arrival::Right) return false;
+    // If the parent runs a task, its elements come after their frame.
+    while (parent().data.available() < bytes_ - inlined_) {
+      if (!looks.again()) return false;
+    }
+    return true;
   }
 
   void finish() {
-    const char* elements = tree_.isRoot() ? operation_.send : parent().inlined();
-    if (!tree_.isRoot()) forward(elements);
-    if (operation_.recv != elements) memmove(operation_.recv, elements, bytes_);
+    if (tree_.isRoot()) {
+      if (operation_.recv != operation_.send) memmove(operation_.recv, operation_.send, bytes_);
+    } else if (inlined_ > 0) {
+      forward(parent().inlined());
+      memcpy(operation_.recv, parent().inlined(), bytes_);
+    } else {
+      parent().data.receive(operation_.recv, bytes_);
+      forward(operation_.recv);
+    }
   }
 
  private:
@@ -234,8 +250,11 @@ class EagerBroadcast {
   void forward(const char* elements) {
     if (!tree_.hasChildren()) return;
     Frame frame = mine_;
-    frame.add(elements, bytes_);
-    tree_.eachChild([&](int rank) { peer(rank).data.putFrame(frame, elements); });
+    frame.add(elements, inlined_);
+    tree_.eachChild([&](int rank) {
+      if (inlined_ == 0) peer(rank).data.putBytes(elements, bytes_);
+      peer(rank).data.putFrame(frame, elements);
+    });
     Channel::fence();
     tree_.eachChild([&](int rank) { peer(rank).data.wakeReader(); });
   }
@@ -245,6 +264,7 @@ class EagerBroadcast {
   const Tree tree_;
   Frame mine_;
   const size_t bytes_;
+  const size_t inlined_;  // bytes of elements that come with a frame: all or none
 };
 
 /** Send and Recv calls of a group, at most one of each for a rank. This rank has no connection to itself. */
@@ -383,7 +403,7 @@ bool run(Comm& comm, const Operation* operations, size_t count, Begun& begun) {
 bool runEagerly(Comm& comm, const Operation* operations, size_t count, Begun& begun) {
   if (comm.ranks > kMostRanks || count > kMostMessages) return false;
   bool eager = std::all_of(operations, operations + count, [&](const Operation& operation) {
-    return isEager(operation, comm.ranks);
+    return isEager(operation, comm);
   });
   if (!eager) return false;
   bool messages = std::all_of(operations, operations + count, [](const Operation& operation) {
@@ -391,7 +411,7 @@ bool runEagerly(Comm& comm, const Operation* operations, size_t count, Begun& be
   });
   if (messages) return run<EagerMessages>(comm, operations, count, begun);
   if (count != 1) return false;
-  return isShortBroadcast(*operations) ? run<EagerBroadcast>(comm, operations, count, begun)
+  return isShortBroadcast(*operations, comm) ? run<EagerBroadcast>(comm, operations, count, begun)
                                        : run<EagerCollective>(comm, operations, count, begun);
 }
 

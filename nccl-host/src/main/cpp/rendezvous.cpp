@@ -165,6 +165,7 @@ class Server {
       if (!rank->hasJoined()) continue;
       TableEntry& entry = table[static_cast<size_t>(rank->hello.rank)];
       entry.pid = rank->hello.pid;
+      entry.processors = rank->hello.processors;
       entry.process = rank->hello.process;
       memcpy(entry.listener, rank->hello.listener, kNonceBytes);
     }

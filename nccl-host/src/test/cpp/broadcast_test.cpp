@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <chrono>
 #include <mutex>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "exchange.h"
 #include "pair.h"
 #include "tree.h"
 
@@ -87,7 +90,7 @@ TEST_P(BroadcastTest, EveryRankGetsTheElements) {
   for (int ranks : {2, 3, 5, 8}) {
     open(ranks);
     for (int root = 0; root < ranks; root++) {
-      for (size_t count : {1, 10, 11, 135}) {
+      for (size_t count : {1, 10, 11, 135, 136, 16384, 16385}) {
         std::vector<std::vector<int32_t>> got(static_cast<size_t>(ranks), std::vector<int32_t>(count + 1, -1));
         std::vector<int32_t> sent(count, 100 * root + static_cast<int32_t>(count));
         ncclGroupStart();
@@ -229,6 +232,99 @@ TEST_F(ForwardTest, OnlyTheChildGetsAFrame) {
   EXPECT_EQ(7, element);
   EXPECT_EQ(" Collective 7", received(3));
   EXPECT_EQ("", received(0) + received(1));
+}
+
+/** With a broadcast whose elements are in the ring of the test channel, which it does not fill. */
+class ForwardRingTest : public ForwardTest {
+ protected:
+  ForwardRingTest() : sent(kCount), got(kCount) {
+    std::iota(sent.begin(), sent.end(), 1);
+    broadcast.send = broadcast.recv = reinterpret_cast<char*>(got.data());
+    broadcast.count = kCount;
+  }
+
+  void putFrame() {
+    Frame frame = broadcast.frame();
+    frame.sequence = static_cast<uint16_t>(++collectives);
+    ASSERT_TRUE(ends[0].sendFrame(frame));
+  }
+  void putElements(size_t first, size_t count) {
+    ends[0].putBytes(reinterpret_cast<const char*>(&sent[first]), count * sizeof(int32_t));
+    ends[0].wakeReader();
+  }
+
+  /** True if the child has the frame, and the elements in its ring. */
+  bool forwarded() {
+    std::vector<int32_t> there(kCount);
+    bool hasFrame = received(3) == " Collective";
+    return hasFrame && ends[3].receive(there.data(), kBytes) == static_cast<long>(kBytes) && there == sent;
+  }
+
+  static constexpr size_t kCount = 10001;
+  static constexpr size_t kBytes = kCount * sizeof(int32_t);
+  std::vector<int32_t> sent, got;
+};
+
+TEST_F(ForwardRingTest, ElementsPassTheRings) {
+  // Some of these cross the end of the rings.
+  for (int i = 0; i < 5; i++) {
+    std::fill(got.begin(), got.end(), 0);
+    putElements(0, kCount);
+    putFrame();
+    EXPECT_TRUE(runEagerly(*rank.comm, &broadcast, 1, begun)) << i;
+    EXPECT_EQ(sent, got);
+    EXPECT_TRUE(forwarded());
+    EXPECT_EQ("", received(0) + received(1));
+  }
+}
+
+TEST_F(ForwardRingTest, ATaskWaitsForElementsThatAreLate) {
+  for (bool frameFirst : {true, false}) {
+    std::fill(got.begin(), got.end(), 0);
+    if (frameFirst) putFrame();
+    putElements(0, kCount - 1);
+    Begun mine;
+    EXPECT_FALSE(runEagerly(*rank.comm, &broadcast, 1, mine));
+    EXPECT_TRUE(mine.isSent());
+    EXPECT_EQ("", received(3));
+    if (!frameFirst) putFrame();
+    std::thread call([&] {
+      Operation copy = broadcast;
+      runCollective(*rank.comm, std::move(copy), std::move(mine));
+    });
+    putElements(kCount - 1, 1);
+    call.join();
+    EXPECT_EQ(sent, got);
+    EXPECT_TRUE(forwarded()) << frameFirst;
+  }
+}
+
+TEST_F(ForwardRingTest, AChildWithoutRoomInItsRingIsWaitedFor) {
+  std::vector<char> filling(kTestRing - kBytes + 1), taken(filling.size());
+  iovec part{filling.data(), filling.size()};
+  ASSERT_EQ(static_cast<long>(filling.size()), rank.peer(3).data.send(&part, 1));
+  putElements(0, kCount);
+  putFrame();
+  EXPECT_FALSE(runEagerly(*rank.comm, &broadcast, 1, begun));
+  EXPECT_FALSE(begun.isSent());
+  // One byte more is enough.
+  ASSERT_EQ(1, ends[3].receive(taken.data(), 1));
+  EXPECT_TRUE(runEagerly(*rank.comm, &broadcast, 1, begun));
+  ASSERT_EQ(static_cast<long>(filling.size()) - 1, ends[3].receive(taken.data(), filling.size() - 1));
+  EXPECT_TRUE(forwarded());
+}
+
+// More elements go in chunks. Where ranks share processors, chunks are slower up to another limit.
+TEST_F(ForwardTest, TheLimitDependsOnTheProcessors) {
+  for (bool crowded : {false, true}) {
+    rank.comm->crowded = crowded;
+    broadcast.count = (crowded ? 512 << 10 : 64 << 10) / sizeof(int32_t);
+    EXPECT_TRUE(isShortBroadcast(broadcast, *rank.comm));
+    broadcast.count++;
+    EXPECT_FALSE(isShortBroadcast(broadcast, *rank.comm));
+    broadcast.count = 0;
+    EXPECT_FALSE(isShortBroadcast(broadcast, *rank.comm));
+  }
 }
 
 TEST_F(ForwardTest, ATaskForwardsTheElementsOfALateParent) {

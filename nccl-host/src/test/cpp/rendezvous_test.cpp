@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <math.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,6 +53,7 @@ class ServerTest : public testing::Test {
     hello.ranks = ranks;
     hello.pid = 100 + rank;
     hello.timeout = 30;
+    hello.processors = 10 + rank;
     memcpy(hello.nonce, layoutOf(id).nonce, kNonceBytes);
     return hello;
   }
@@ -80,7 +82,9 @@ TEST_F(ServerTest, AllRanksGetTheTableAndThenTheWordToGo) {
     EXPECT_EQ(AnswerKind::Table, answer.kind);
     ASSERT_EQ(2 * sizeof(TableEntry), answer.bytes);
     readFrom(rank, sizeof(TableEntry));
-    EXPECT_EQ(101, structOf<TableEntry>(readFrom(rank, sizeof(TableEntry))).pid);
+    TableEntry second = structOf<TableEntry>(readFrom(rank, sizeof(TableEntry)));
+    EXPECT_EQ(101, second.pid);
+    EXPECT_EQ(11, second.processors);
   }
   Report report;
   for (const Fd& rank : ranks) sendSome(rank.get(), &report, sizeof report);
@@ -216,6 +220,29 @@ TEST(RankTest, TheEndOfTheServerIsReported) {
   EXPECT_EQ(gone, initWith(""));
   EXPECT_EQ(gone, initWith("abc"));
   EXPECT_EQ(gone, initWith(answerOf(AnswerKind::Table, "short", 2 * sizeof(TableEntry))));
+}
+
+// The ranks choose the same way for an operation only if all of them know this.
+TEST(RankTest, ARankWithFewProcessorsCrowdsAllRanks) {
+  for (bool crowded : {false, true}) {
+    if (!crowded && usableProcessors() < 2) continue;
+    ncclUniqueId id = makeUniqueId();
+    ncclComm_t comms[2] = {};
+    auto init = [&](int rank) {
+      cpu_set_t processors;
+      ASSERT_EQ(0, sched_getaffinity(0, sizeof processors, &processors));
+      for (int i = 0; crowded && rank == 1 && CPU_COUNT(&processors) > 1; i++) CPU_CLR(i, &processors);
+      ASSERT_EQ(0, sched_setaffinity(0, sizeof processors, &processors));
+      ASSERT_EQ(ncclSuccess, ncclCommInitRank(&comms[rank], 2, id, rank));
+    };
+    std::thread first(init, 0), second(init, 1);
+    first.join();
+    second.join();
+    for (ncclComm_t comm : comms) {
+      EXPECT_EQ(crowded, findComm(comm)->crowded);
+      ncclCommAbort(comm);
+    }
+  }
 }
 
 }  // namespace
