@@ -38,10 +38,11 @@ constexpr size_t kFold = 32 << 10;
 
 class Collective final : public Task {
  public:
-  Collective(Comm& comm, Operation&& operation, bool isSent)
+  Collective(Comm& comm, Operation&& operation, const Begun& begun)
       : Task(comm),
         operation_(std::move(operation)),
-        isSent_(isSent),
+        isSent_(begun.isSent()),
+        isShared_(begun.isShared),
         mine_(operation_.frame()),
         pairs_(comm.peers.size()),
         inputs_(comm.peers.size()) {}
@@ -336,12 +337,12 @@ class Collective final : public Task {
     }
     if (isInChunks(op, comm_.ranks)) {
       each([&](size_t rank, Pair& pair) {
-        pair.out = readable(op.send + chunkStart(rank), chunkStart(rank + 1) - chunkStart(rank));
-        pair.in2 = {op.recv + chunkStart(rank), chunkStart(rank + 1) - chunkStart(rank)};
+        pair.out = readable(op.send + startOf(rank), startOf(rank + 1) - startOf(rank));
+        pair.in2 = {op.recv + startOf(rank), startOf(rank + 1) - startOf(rank)};
       });
-      size_t start = chunkStart(me);
-      foldInto(op.recv + start, op.send + start, (chunkStart(me + 1) - start) / typeSize(op.type));
-      shareFolded_ = true;
+      size_t start = startOf(me);
+      foldInto(op.recv + start, op.send + start, (startOf(me + 1) - start) / typeSize(op.type));
+      shareFolded_ = !isShared_;
       return;
     }
     if (isShortBroadcast(op, comm_)) {
@@ -376,15 +377,8 @@ class Collective final : public Task {
     }
   }
 
-  /** Offset of a rank's chunk in bytes, on an element boundary. */
-  size_t chunkStart(size_t rank) const { return chunkStart(rank, pairs_.size()); }
-
-  /** Offset of one of so many chunks. */
-  size_t chunkStart(size_t chunk, size_t chunks) const {
-    size_t whole = operation_.count / chunks;
-    size_t rest = operation_.count % chunks;
-    return (whole * chunk + std::min(chunk, rest)) * typeSize(operation_.type);
-  }
+  /** Offset of a rank's chunk in bytes. */
+  size_t startOf(size_t rank) const { return chunkStart(operation_, rank, pairs_.size()); }
 
   /** Each rank but the root has a chunk. */
   void planChunkedBroadcast() {
@@ -394,8 +388,8 @@ class Collective final : public Task {
     size_t chunk = 0;
     for (int rank = 0; rank < comm_.ranks; rank++) {
       if (rank == op.root) continue;
-      size_t start = chunkStart(chunk, chunks);
-      size_t size = chunkStart(chunk + 1, chunks) - start;
+      size_t start = chunkStart(op, chunk, chunks);
+      size_t size = chunkStart(op, chunk + 1, chunks) - start;
       chunk++;
       if (isRoot) {
         pairOf(rank).out = readable(op.send + start, size);
@@ -600,6 +594,7 @@ class Collective final : public Task {
 
   const Operation operation_;
   const bool isSent_;  // the frames, and their elements
+  const bool isShared_;  // as in Begun
   Frame mine_;
   ByRank<Pair> pairs_;
   std::vector<char> staged_;
@@ -634,12 +629,12 @@ class Collective final : public Task {
 
 }  // namespace
 
-std::unique_ptr<Task> makeCollective(Comm& comm, Operation&& operation, bool isSent) {
-  return std::make_unique<Collective>(comm, std::move(operation), isSent);
+std::unique_ptr<Task> makeCollective(Comm& comm, Operation&& operation, const Begun& begun) {
+  return std::make_unique<Collective>(comm, std::move(operation), begun);
 }
 
 void runCollective(Comm& comm, Operation&& operation, Begun&& begun) {
-  Collective collective(comm, std::move(operation), begun.isSent());
+  Collective collective(comm, std::move(operation), begun);
   runTask(comm, collective, std::move(begun));
 }
 

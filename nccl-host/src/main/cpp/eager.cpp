@@ -28,7 +28,10 @@ bool isEager(const Operation& operation, const Comm& comm) {
                 call == Call::AlltoAll;
   if (!listed || operation.hasExtras()) return false;
   if (call == Call::Broadcast) return isShortBroadcast(operation, comm);
-  return operation.bytes() <= kMaxInlined && !isInChunks(operation, comm.ranks);
+  // Those of rank 0 are the most.
+  bool inChunks = isInChunks(operation, comm.ranks);
+  size_t elements = inChunks ? chunkStart(operation, 1, static_cast<size_t>(comm.ranks)) : operation.bytes();
+  return elements <= kMaxInlined;
 }
 
 /** True if a frame to the peer can be sent now, and its next frame is that of this operation or of earlier collectives. */
@@ -87,6 +90,14 @@ Arrival takeFrame(Peer& peer, Looks& looks, IsRight&& isRight) {
   }
 }
 
+/** As takeFrame; sets the rank in `begun` if a frame has arrived. */
+template <class IsRight>
+bool await(Peer& peer, Looks& looks, Begun& begun, IsRight&& isRight) {
+  Arrival arrival = takeFrame(peer, looks, isRight);
+  if (arrival != Arrival::None) begun.arrived |= 1u << peer.rank;
+  return arrival == Arrival::Right;
+}
+
 class EagerCollective {
  public:
   EagerCollective(Comm& comm, const Operation* operation, size_t)
@@ -136,17 +147,13 @@ class EagerCollective {
     Looks looks(comm_.crowded);
     for (Peer& peer : comm_.peers) {
       if (peer.rank == comm_.rank) continue;
-      Arrival arrival = Arrival::Right;
       if (awaits(peer)) {
-        arrival = takeFrame(peer, looks, [&](const Frame& frame) {
-          return isSameCall(frame, mine_) && frame.inlined == expected(peer.rank);
-        });
-        if (arrival != Arrival::None) begun.arrived |= 1u << peer.rank;
+        auto isRight = [&](const Frame& frame) { return isSameCall(frame, mine_) && frame.inlined == expected(peer.rank); };
+        if (!await(peer, looks, begun, isRight)) return false;
       } else if (peer.unverified.size() >= kLateFrames && takeLate(peer) == Arrival::Wrong) {
-        arrival = Arrival::Wrong;
         begun.arrived |= 1u << peer.rank;
+        return false;
       }
-      if (arrival != Arrival::Right) return false;
     }
     return true;
   }
@@ -184,6 +191,98 @@ class EagerCollective {
   uint32_t awaited_ = 0;  // a bit for each rank without whose frame this call cannot end
 };
 
+/** An AllReduce of which each rank folds a chunk, which comes with the frames, and sends the result to the others. */
+class EagerChunks {
+ public:
+  EagerChunks(Comm& comm, const Operation* operation, size_t)
+      : comm_(comm), operation_(*operation), mine_(operation->frame()) {}
+
+  /** As for other collectives. */
+  bool prepare() {
+    for (Peer& peer : comm_.peers) {
+      if (peer.rank == comm_.rank) continue;
+      if (!isIdle(peer, bytesOf(peer.rank)) || !peer.data.hasRoomFor(bytesOf(comm_.rank))) return false;
+      peer.data.prefetchForPut(bytesOf(peer.rank));
+    }
+    return true;
+  }
+
+  void send() {
+    comm_.entered.add(mine_);
+    eachOther([&](Peer& peer) {
+      const char* elements = operation_.send + startOf(peer.rank);
+      Frame frame = mine_;
+      frame.add(elements, bytesOf(peer.rank));
+      peer.data.putFrame(frame, elements);
+    });
+    wakeOthers();
+  }
+
+  /** As for other collectives. */
+  bool receive(Begun& begun) {
+    Looks looks(comm_.crowded);
+    for (Peer& peer : comm_.peers) {
+      if (peer.rank == comm_.rank) continue;
+      auto isRight = [&](const Frame& frame) { return frame.inlined == bytesOf(comm_.rank) && isSameCall(frame, mine_); };
+      if (!await(peer, looks, begun, isRight)) return false;
+    }
+    share();
+    begun.isShared = true;
+    for (Peer& peer : comm_.peers) {
+      while (peer.rank != comm_.rank && peer.data.available() < bytesOf(peer.rank)) {
+        if (!looks.again()) return false;
+      }
+    }
+    return true;
+  }
+
+  void finish() {
+    for (Peer& peer : comm_.peers) {
+      char* chunk = operation_.recv + startOf(peer.rank);
+      if (peer.rank == comm_.rank) {
+        memcpy(chunk, folded_, bytesOf(peer.rank));
+      } else {
+        peer.data.receive(chunk, bytesOf(peer.rank));
+      }
+    }
+  }
+
+ private:
+  size_t startOf(int rank) const {
+    return chunkStart(operation_, static_cast<size_t>(rank), static_cast<size_t>(comm_.ranks));
+  }
+  size_t bytesOf(int rank) const { return startOf(rank + 1) - startOf(rank); }
+
+  /** Calls action with the peers, from the next rank on. */
+  template <class Action>
+  void eachOther(Action&& action) {
+    for (int rank = comm_.next(comm_.rank); rank != comm_.rank; rank = comm_.next(rank)) {
+      action(comm_.peers[static_cast<size_t>(rank)]);
+    }
+  }
+
+  void wakeOthers() {
+    Channel::fence();
+    eachOther([](Peer& peer) { peer.data.wakeReader(); });
+  }
+
+  /** Folds this rank's chunk, not in place: a task may have to do it again. */
+  void share() {
+    size_t bytes = bytesOf(comm_.rank);
+    const void* inputs[kMostRanks];
+    for (const Peer& peer : comm_.peers) inputs[peer.rank] = peer.inlined();
+    inputs[comm_.rank] = operation_.send + startOf(comm_.rank);
+    fold(operation_.type, operation_.op, folded_, inputs, comm_.ranks, bytes / typeSize(operation_.type), nullptr);
+    eachOther([&](Peer& peer) { peer.data.putBytes(folded_, bytes); });
+    wakeOthers();
+  }
+
+  Comm& comm_;
+  const Operation& operation_;
+  Frame mine_;
+  alignas(16) char folded_[kMaxInlined];
+};
+
 /** A Broadcast of elements that pass a tree. */
 class EagerBroadcast {
  public:
@@ -219,11 +318,8 @@ class EagerBroadcast {
   bool receive(Begun& begun) {
     if (tree_.isRoot()) return true;
     Looks looks(comm_.crowded);
-    Arrival arrival = takeFrame(parent(), looks, [&](const Frame& frame) {
-      return frame.inlined == inlined_ && isSameCall(frame, mine_);
-    });
-    if (arrival != Arrival::None) begun.arrived |= 1u << tree_.parent();
-    if (arrival != Arrival::Right) return false;
+    auto isRight = [&](const Frame& frame) { return frame.inlined == inlined_ && isSameCall(frame, mine_); };
+    if (!await(parent(), looks, begun, isRight)) return false;
     // If the parent runs a task, its elements come after their frame.
     while (parent().data.available() < bytes_ - inlined_) {
       if (!looks.again()) return false;
@@ -310,16 +406,14 @@ class EagerMessages {
   bool receive(Begun& begun) {
     Looks looks(comm_.crowded);
     for (Lane* lane = lanes_; lane != end_; lane++) {
-      uint32_t rank = 1u << lane->peer->rank;
-      Arrival arrival;
+      Peer& peer = *lane->peer;
       if (lane->isBuffered()) {
-        arrival = awaitRecv(*lane->peer, looks);
-        if (arrival == Arrival::Wrong) begun.arrived |= rank;
-      } else {
-        arrival = takeFrame(*lane->peer, looks, [&](const Frame& frame) { return lane->isMatch(frame, comm_); });
-        if (arrival != Arrival::None) begun.arrived |= rank;
+        Arrival arrival = awaitRecv(peer, looks);
+        if (arrival == Arrival::Wrong) begun.arrived |= 1u << peer.rank;
+        if (arrival != Arrival::Right) return false;
+      } else if (!await(peer, looks, begun, [&](const Frame& frame) { return lane->isMatch(frame, comm_); })) {
+        return false;
       }
-      if (arrival != Arrival::Right) return false;
     }
     return true;
   }
@@ -411,8 +505,9 @@ bool runEagerly(Comm& comm, const Operation* operations, size_t count, Begun& be
   });
   if (messages) return run<EagerMessages>(comm, operations, count, begun);
   if (count != 1) return false;
-  return isShortBroadcast(*operations, comm) ? run<EagerBroadcast>(comm, operations, count, begun)
-                                       : run<EagerCollective>(comm, operations, count, begun);
+  if (isShortBroadcast(*operations, comm)) return run<EagerBroadcast>(comm, operations, count, begun);
+  if (isInChunks(*operations, comm.ranks)) return run<EagerChunks>(comm, operations, count, begun);
+  return run<EagerCollective>(comm, operations, count, begun);
 }
 
 }  // namespace host

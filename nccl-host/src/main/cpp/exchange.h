@@ -1,6 +1,8 @@
 // exchange.h: which elements of a collective go from which rank to which.
 #pragma once
 
+#include <algorithm>
+
 #include "task.h"
 
 namespace host {
@@ -21,6 +23,13 @@ inline bool isInChunks(const Operation& operation, int ranks) {
   // For all elements that a rank would send.
   constexpr size_t kMost = 8 << 10;
   return operation.call == Call::AllReduce && operation.bytes() * static_cast<size_t>(ranks - 1) > kMost;
+}
+
+/** Offset in bytes of one of so many chunks of the elements; that of the chunk after the last is their end. */
+inline size_t chunkStart(const Operation& operation, size_t chunk, size_t chunks) {
+  size_t whole = operation.count / chunks;
+  size_t rest = operation.count % chunks;
+  return (whole * chunk + std::min(chunk, rest)) * typeSize(operation.type);
 }
 
 /** The elements of a collective at one rank, in blocks of Operation::bytes(). Not for AlltoAllv. */

@@ -99,7 +99,7 @@ std::vector<Operation> take(Kind kind, Operation* operations, size_t count, Work
 void addCollective(Work& work, Operation& operation) {
   ProfiledOperation profiled = operation.extras().profiled;
   addFaults(work, operation);
-  work.add(makeCollective(*work.comm, std::move(operation), work.begun.isSent()));
+  work.add(makeCollective(*work.comm, std::move(operation), work.begun));
   if (profiled.operation != nullptr) work.last().profiled.push_back(profiled);
 }
 

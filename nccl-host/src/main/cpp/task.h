@@ -198,6 +198,7 @@ class Task {
 struct Begun {
   std::unique_lock<Baton> lock;  // of the communicator
   uint32_t arrived = 0;          // a bit for each rank of which a frame is in Peer::frame, still to be taken
+  bool isShared = false;         // the other ranks have this rank's chunk of an AllReduce, folded
 
   /** True if the frames of this rank are sent. */
   bool isSent() const { return lock.owns_lock(); }
@@ -209,12 +210,12 @@ struct Begun {
  * if a task must run them; if this rank's frames are sent, `begun` then has the lock, and the task continues.
  */
 bool runEagerly(Comm& comm, const Operation* operations, size_t count, Begun& begun);
-/** `isSent`: the frames of this rank are sent. */
-std::unique_ptr<Task> makeCollective(Comm& comm, Operation&& operation, bool isSent = false);
+/** `begun`: what the task continues. */
+std::unique_ptr<Task> makeCollective(Comm& comm, Operation&& operation, const Begun& begun = {});
 /** Runs a collective to its end, without the memory that makeCollective needs. */
 void runCollective(Comm& comm, Operation&& operation, Begun&& begun);
 
-/** All Send and Recv calls of one group on one communicator, in the order of the calls. `isSent` as for collectives. */
+/** All Send and Recv calls of one group on one communicator, in the order of the calls. `isSent`: their frames are sent. */
 std::unique_ptr<Task> makePointToPoint(Comm& comm, std::vector<Operation> operations, bool isSent = false);
 /** Runs such calls to their end, without the memory that makePointToPoint needs. */
 void runPointToPoint(Comm& comm, Operation* operations, size_t count, Begun&& begun);

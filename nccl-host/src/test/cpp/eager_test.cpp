@@ -148,16 +148,17 @@ TEST_F(EagerTest, NoDoorbellOfAnyKindOfCallIsLost) {
 }
 
 TEST_F(EagerTest, ALongAllReduceIsLeftToATask) {
-  // 17 frames of 481 bytes are the most that one rank sends in frames.
-  Connected many(18);
-  std::vector<int8_t> elements(kMaxInlined);
+  constexpr int kRanks = 18;
+  Connected many(kRanks);
+  std::vector<int8_t> elements(kRanks * kMaxInlined + 1);
   Operation sum = operation(Call::AllReduce);
   sum.send = sum.recv = reinterpret_cast<char*>(elements.data());
   sum.type = ncclInt8;
-  for (size_t count : {481, 482}) {
+  // 17 frames of 481 bytes are the most that one rank sends of all its elements; of more, each frame has a chunk.
+  for (size_t count : {481ul, 482ul, kRanks * kMaxInlined, kRanks * kMaxInlined + 1}) {
     sum.count = count;
     EXPECT_FALSE(runEagerly(*many.comm, &sum, 1, begun));
-    EXPECT_EQ(count == 481, begun.isSent()) << count;
+    EXPECT_EQ(count <= kRanks * kMaxInlined, begun.isSent()) << count;
     begun = {};
   }
 }
@@ -340,6 +341,155 @@ TEST_F(EagerTest, ARankLeavesTheFramesOfLaterCalls) {
 }
 
 /** Send and Recv calls of one group. */
+/** Rank 2 of 5 in an AllReduce in chunks, the first of which has one element more than the others. */
+class ChunksTest : public testing::TestWithParam<bool> {
+ protected:
+  ChunksTest() : rank(kRanks, true, {}, kRank), in(kCount, 1), out(kCount) {
+    for (int peer : kPeers) {
+      PeerEnd& end = rank.ends[static_cast<size_t>(peer)];
+      ends[peer].open(std::move(end.data), end.memory, kTestRing, false);
+    }
+    bool inPlace = GetParam();
+    if (inPlace) out = in;
+    sum.call = Call::AllReduce;
+    sum.send = reinterpret_cast<const char*>(inPlace ? out.data() : in.data());
+    sum.recv = reinterpret_cast<char*>(out.data());
+    sum.count = kCount;
+    sum.type = ncclInt32;
+    for (int chunk = 0; chunk < kRanks; chunk++) {
+      // This rank has 1 for each element, the others 10, 20, 40 and 50.
+      expected.insert(expected.end(), sizeOf(chunk), chunk == kRank ? 121 : 1000 * chunk);
+    }
+  }
+
+  static size_t sizeOf(int chunk) { return kCount / kRanks + (chunk == 0 ? 1 : 0); }
+  static size_t bytesOf(int chunk) { return sizeOf(chunk) * sizeof(int32_t); }
+
+  /** Sends the elements of the peer for the chunk of this rank. */
+  void sendFrame(int peer) {
+    std::vector<int32_t> elements(sizeOf(kRank), 10 * (peer + 1));
+    Frame frame = sum.frame();
+    frame.sequence = 1;
+    frame.add(elements.data(), bytesOf(kRank));
+    ASSERT_TRUE(ends[peer].sendFrame(frame, reinterpret_cast<const char*>(elements.data())));
+  }
+  /** Sends the folded chunk of the peer. */
+  void sendChunk(int peer) {
+    std::vector<int32_t> elements(sizeOf(peer), 1000 * peer);
+    iovec part{elements.data(), bytesOf(peer)};
+    ASSERT_EQ(static_cast<long>(bytesOf(peer)), ends[peer].send(&part, 1));
+  }
+
+  /** Checks that each peer has the elements for its chunk, and the folded chunk of this rank, once. */
+  void checkSent() {
+    for (int peer : kPeers) {
+      SCOPED_TRACE(peer);
+      Frame frame;
+      char inlined[kMaxInlined];
+      ASSERT_TRUE(ends[peer].receiveFrame(frame, inlined));
+      ASSERT_EQ(bytesOf(peer), frame.inlined);
+      std::vector<int32_t> elements(sizeOf(peer), 1), folded(sizeOf(kRank), 121), got(sizeOf(kRank));
+      EXPECT_EQ(0, memcmp(elements.data(), inlined, bytesOf(peer)));
+      EXPECT_FALSE(ends[peer].receiveFrame(frame, inlined));
+      ASSERT_EQ(bytesOf(kRank), ends[peer].available());
+      ends[peer].receive(got.data(), bytesOf(kRank));
+      EXPECT_EQ(folded, got);
+    }
+  }
+
+  static constexpr int kRanks = 5, kRank = 2;
+  static constexpr int kPeers[] = {0, 1, 3, 4};
+  static constexpr size_t kCount = 601;
+  Connected rank;
+  Channel ends[kRanks];
+  Operation sum;
+  Begun begun;
+  std::vector<int32_t> in, out, expected;
+};
+
+INSTANTIATE_TEST_SUITE_P(Buffers, ChunksTest, testing::Bool(), [](const auto& info) {
+  return info.param ? "InPlace" : "OutOfPlace";
+});
+
+TEST_P(ChunksTest, EndsWithTheChunksOfAllRanks) {
+  for (int peer : kPeers) {
+    sendFrame(peer);
+    sendChunk(peer);
+  }
+  EXPECT_TRUE(runEagerly(*rank.comm, &sum, 1, begun));
+  EXPECT_EQ(expected, out);
+  checkSent();
+}
+
+TEST_P(ChunksTest, ATaskAwaitsALateFrame) {
+  for (int peer : {0, 1, 4}) {
+    sendFrame(peer);
+    sendChunk(peer);
+  }
+  EXPECT_FALSE(runEagerly(*rank.comm, &sum, 1, begun));
+  EXPECT_TRUE(begun.isSent());
+  EXPECT_FALSE(begun.isShared);
+  sendFrame(3);
+  sendChunk(3);
+  runCollective(*rank.comm, Operation(sum), std::move(begun));
+  EXPECT_EQ(expected, out);
+  checkSent();
+}
+
+TEST_P(ChunksTest, ATaskAwaitsALateChunk) {
+  for (int peer : kPeers) sendFrame(peer);
+  for (int peer : {0, 1, 4}) sendChunk(peer);
+  EXPECT_FALSE(runEagerly(*rank.comm, &sum, 1, begun));
+  EXPECT_TRUE(begun.isShared);
+  sendChunk(3);
+  runCollective(*rank.comm, Operation(sum), std::move(begun));
+  EXPECT_EQ(expected, out);
+  checkSent();
+}
+
+TEST_P(ChunksTest, AnotherCallIsAMismatch) {
+  for (int peer : {0, 1, 4}) sendFrame(peer);
+  Operation other = sum;
+  other.op = ncclMax;
+  Frame frame = other.frame();
+  frame.sequence = 1;
+  frame.inlined = static_cast<uint16_t>(bytesOf(kRank));
+  const char elements[kMaxInlined] = {};
+  ASSERT_TRUE(ends[3].sendFrame(frame, elements));
+  EXPECT_FALSE(runEagerly(*rank.comm, &sum, 1, begun));
+  EXPECT_EQ(
+      "5: rank 3 called AllReduce(ncclInt32, count 601, ncclMax) while rank 2 called AllReduce(ncclInt32, count 601, ncclSum)",
+      failureOf([&] { runCollective(*rank.comm, Operation(sum), std::move(begun)); }));
+}
+
+TEST_P(ChunksTest, ARingWithoutRoomIsLeftToATask) {
+  std::vector<char> filling(kTestRing - bytesOf(kRank) + 1);
+  iovec part{filling.data(), filling.size()};
+  ASSERT_EQ(static_cast<long>(filling.size()), rank.peer(3).data.send(&part, 1));
+  EXPECT_FALSE(runEagerly(*rank.comm, &sum, 1, begun));
+  EXPECT_FALSE(begun.isSent());
+}
+
+TEST(ChunksOfThreadsTest, AllRanksGetTheSum) {
+  constexpr int kRanks = 6;
+  constexpr size_t kCount = 700;
+  ncclComm_t comms[kRanks] = {};
+  ASSERT_EQ(ncclSuccess, ncclCommInitAll(comms, kRanks, nullptr));
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < kRanks; rank++) {
+    ranks.emplace_back([&, rank] {
+      for (int call = 0; call < 200; call++) {
+        std::vector<int32_t> elements(kCount);
+        for (size_t i = 0; i < kCount; i++) elements[i] = call * rank + static_cast<int32_t>(i);
+        ASSERT_EQ(ncclSuccess, ncclAllReduce(elements.data(), elements.data(), kCount, ncclInt32, ncclSum, comms[rank], nullptr));
+        for (size_t i = 0; i < kCount; i++) ASSERT_EQ(15 * call + kRanks * static_cast<int32_t>(i), elements[i]) << i;
+      }
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+  for (ncclComm_t comm : comms) ncclCommAbort(comm);
+}
+
 class EagerMessagesTest : public EagerTest {
  protected:
   bool ends(const std::vector<Operation>& group) { return runEagerly(*rank.comm, group.data(), group.size(), begun); }

@@ -147,15 +147,15 @@ class Subject {
     Work work;
     work.comm = &comm_;
     if (eagerly && runEagerly(comm_, operations.data(), operations.size(), work.begun)) return;
-    work.add(task(operations, work.begun.isSent()));
+    work.add(task(operations, work.begun));
     runWork(work);
   }
 
-  std::unique_ptr<Task> task(const std::vector<Operation>& operations, bool isSent) {
+  std::unique_ptr<Task> task(const std::vector<Operation>& operations, const Begun& begun) {
     Operation one = operations.front();
-    if (isPointToPoint(one.call)) return makePointToPoint(comm_, operations, isSent);
+    if (isPointToPoint(one.call)) return makePointToPoint(comm_, operations, begun.isSent());
     if (call_ == Call::CommWindowRegister) return makeRegistration(comm_, std::move(one));
-    return makeCollective(comm_, std::move(one), isSent);
+    return makeCollective(comm_, std::move(one), begun);
   }
 
   Operation operation(Call call, int root, size_t part) {
