@@ -449,6 +449,7 @@ TEST_P(ChunksTest, ATaskAwaitsALateChunk) {
 
 TEST_P(ChunksTest, AnotherCallIsAMismatch) {
   for (int peer : {0, 1, 4}) sendFrame(peer);
+  for (int peer : kPeers) sendChunk(peer);
   Operation other = sum;
   other.op = ncclMax;
   Frame frame = other.frame();

@@ -231,7 +231,7 @@ TEST(RankTest, ARankWithFewProcessorsCrowdsAllRanks) {
     auto init = [&](int rank) {
       cpu_set_t processors;
       ASSERT_EQ(0, sched_getaffinity(0, sizeof processors, &processors));
-      for (int i = 0; crowded && rank == 1 && CPU_COUNT(&processors) > 1; i++) CPU_CLR(i, &processors);
+      for (int i = 0; crowded && rank == 0 && CPU_COUNT(&processors) > 1; i++) CPU_CLR(i, &processors);
       ASSERT_EQ(0, sched_setaffinity(0, sizeof processors, &processors));
       ASSERT_EQ(ncclSuccess, ncclCommInitRank(&comms[rank], 2, id, rank));
     };
