@@ -28,7 +28,7 @@ bool isEager(const Operation& operation, const Comm& comm) {
                 call == Call::AlltoAll;
   if (!listed || operation.hasExtras()) return false;
   if (call == Call::Broadcast) return isShortBroadcast(operation, comm);
-  // Those of rank 0 are the most.
+  // The chunk of rank 0 is the longest.
   bool inChunks = isInChunks(operation, comm.ranks);
   size_t elements = inChunks ? chunkStart(operation, 1, static_cast<size_t>(comm.ranks)) : operation.bytes();
   return elements <= kMaxInlined;
@@ -266,7 +266,7 @@ class EagerChunks {
     eachOther([](Peer& peer) { peer.data.wakeReader(); });
   }
 
-  /** Folds this rank's chunk, not in place: a task may have to do it again. */
+  /** Folds this rank's chunk and sends it to the other ranks. Not in place: a task may have to fold it again. */
   void share() {
     size_t bytes = bytesOf(comm_.rank);
     const void* inputs[kMostRanks];

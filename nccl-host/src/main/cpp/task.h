@@ -198,7 +198,7 @@ class Task {
 struct Begun {
   std::unique_lock<Baton> lock;  // of the communicator
   uint32_t arrived = 0;          // a bit for each rank of which a frame is in Peer::frame, still to be taken
-  bool isShared = false;         // the other ranks have this rank's chunk of an AllReduce, folded
+  bool isShared = false;         // this rank's folded chunk of an AllReduce is sent
 
   /** True if the frames of this rank are sent. */
   bool isSent() const { return lock.owns_lock(); }
@@ -210,7 +210,7 @@ struct Begun {
  * if a task must run them; if this rank's frames are sent, `begun` then has the lock, and the task continues.
  */
 bool runEagerly(Comm& comm, const Operation* operations, size_t count, Begun& begun);
-/** `begun`: what the task continues. */
+/** `begun`: the operation, if runEagerly has begun it. */
 std::unique_ptr<Task> makeCollective(Comm& comm, Operation&& operation, const Begun& begun = {});
 /** Runs a collective to its end, without the memory that makeCollective needs. */
 void runCollective(Comm& comm, Operation&& operation, Begun&& begun);

@@ -234,7 +234,7 @@ TEST_F(ForwardTest, OnlyTheChildGetsAFrame) {
   EXPECT_EQ("", received(0) + received(1));
 }
 
-/** With a broadcast whose elements are in the ring of the test channel, which it does not fill. */
+/** A broadcast whose elements go through the rings and do not fill them. */
 class ForwardRingTest : public ForwardTest {
  protected:
   ForwardRingTest() : sent(kCount), got(kCount) {
