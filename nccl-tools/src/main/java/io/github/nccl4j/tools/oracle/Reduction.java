@@ -25,9 +25,9 @@ public enum Reduction {
         this.code = code;
     }
 
-    /** The scalar of a rank, for PRE_MUL_SUM. */
+    /** The scalar of a rank, for PRE_MUL_SUM: a number that each type represents exactly. */
     public static int scalar(int rank) {
-        return rank + 2;
+        return rank % 7 + 2;
     }
 
     /** Puts the result for the element at {@code index} of all inputs into {@code result} at {@code at}. */

@@ -153,6 +153,18 @@ class ConformanceTest {
         }
     }
 
+    @Test
+    void eachTypeRepresentsTheScalarsOfManyRanks() {
+        ByteBuffer element = ByteBuffer.allocate(8).order(ByteOrder.nativeOrder());
+        for (ElementFormat format : ElementFormat.values()) {
+            for (int rank = 0; rank < 100 && !format.isInteger(); rank++) {
+                int scalar = Reduction.scalar(rank);
+                format.putNumber(element, 0, scalar);
+                assertEquals(scalar, format.number(element, 0), format + ", rank " + rank);
+            }
+        }
+    }
+
     private static ByteBuffer floats(float... values) {
         ByteBuffer buffer = ByteBuffer.allocate(values.length * Float.BYTES).order(ByteOrder.nativeOrder());
         buffer.asFloatBuffer().put(values);
