@@ -10,7 +10,8 @@
 //    the same time. Reductions are folded where their result is needed: straight from the rings of the other ranks, or in
 //    windows if a connection has no shared memory.
 // 3. A large AllReduce folds chunk r at rank r only, which distributes its folded elements while it folds the next ones. The
-//    root of a large Broadcast to several ranks sends each of them another chunk, which they distribute in the same way.
+//    root of a large Broadcast to several ranks sends each of them another chunk, which they distribute in the same way. Where ranks share processors,
+//    such a Broadcast is offered to all ranks instead: they need not wait for each other, and few copy at the same time.
 // 4. The elements of a short Broadcast pass a tree. Each rank compares its call with that of its parent, and sends no frame to
 //    ranks that need no elements. If a rank has not made the call, the numbers in later frames show it. Ranks that name
 //    different roots may wait for each other, so a rank that has slept for a while tells its call to all others. Without
@@ -86,15 +87,14 @@ class Collective final : public Task {
     Frame frame = mine_;
     frame.kind = FrameKind::Waiting;
     frame.words[kCollective] = comm_.entered.number();
-    for (Peer& peer : comm_.peers) {
-      if (peer.rank == comm_.rank) continue;
+    comm_.eachPeer([&](Peer& peer) {
       if (!peer.data.shared()) {
         // Other ranks have the frame of this call.
         if (tree_->isChild(peer.rank)) peer.post(frame, nullptr, 0);
       } else if (peer.out.empty() && peer.data.hasRoomForOptionalFrame()) {
         peer.data.sendFrame(frame);
       }
-    }
+    });
   }
 
   bool wantsFrame(Peer& peer) override {
@@ -211,9 +211,7 @@ class Collective final : public Task {
 
   void startPairs() {
     bool inlines = inlinesElements();
-    // Each rank begins with another one.
-    for (int rank = comm_.next(comm_.rank); rank != comm_.rank; rank = comm_.next(rank)) {
-      Peer& peer = comm_.peers[static_cast<size_t>(rank)];
+    comm_.eachPeer([&](Peer& peer) {
       Pair& pair = pairOf(peer);
       Frame frame = frameFor(peer);
       if (isSent_) {
@@ -236,13 +234,12 @@ class Collective final : public Task {
       } else {
         unverified_++;
       }
-    }
+    });
   }
 
   void startTree() {
     const Operation& op = operation_;
-    for (Peer& peer : comm_.peers) {
-      if (peer.rank == comm_.rank) continue;
+    comm_.eachPeer([&](Peer& peer) {
       Pair& pair = pairOf(peer);
       // A child gets the frame with the elements.
       if (!peer.data.shared() && !tree_->isChild(peer.rank)) peer.post(mine_, nullptr, 0);
@@ -250,11 +247,11 @@ class Collective final : public Task {
         pair.in = {op.recv, op.bytes()};
         if (inlinesElements() && op.bytes() <= peer.maxInlined()) pair.inlined = op.bytes();
         unverified_++;
-        continue;
+        return;
       }
       pair.verified = true;
       if (!peer.data.shared()) peer.unverified.push_back(mine_);
-    }
+    });
     // runEagerly has sent the root's elements.
     forwarded_ = tree_->isRoot() && isSent_;
   }
@@ -284,6 +281,7 @@ class Collective final : public Task {
       case Call::AlltoAllv:
       case Call::Scatter: return kMany;
       case Call::AllGather: return comm_.ranks == 2 ? kMany : kManyForAll;
+      case Call::Broadcast: return comm_.crowded && comm_.ranks > 2 ? kMany : SIZE_MAX;
       default: return SIZE_MAX;
     }
   }
@@ -293,7 +291,7 @@ class Collective final : public Task {
     if (frame.kind != FrameKind::Data || frame.call != mine_.call || frame.count != mine_.count || frame.inlined != 0) {
       peer.failUnintelligible();
     }
-    peer.acceptData(pairOf(peer).in.size);
+    peer.acceptOffer(frame, pairOf(peer).in.size);
   }
 
   /** Removes const: a send only reads, but shares Space with receives. */
@@ -345,12 +343,12 @@ class Collective final : public Task {
       shareFolded_ = !isShared_;
       return;
     }
-    if (isShortBroadcast(op, comm_)) {
+    if (isShortBroadcast(op)) {
       tree_.emplace(comm_.rank, op.root, comm_.ranks);
       if (tree_->isRoot()) copy(op.recv, op.send, bytes);
       return;
     }
-    if (op.call == Call::Broadcast && bytes > 0 && pairs_.size() > 2) {
+    if (op.call == Call::Broadcast && bytes > 0 && pairs_.size() > 2 && !comm_.crowded) {
       planChunkedBroadcast();
       return;
     }
@@ -498,17 +496,14 @@ class Collective final : public Task {
     bool moved = false;
     while (foldLeft_ > 0) {
       size_t bytes = std::min(foldLeft_ * element, kFold);
-      for (Peer& peer : comm_.peers) {
-        if (peer.rank == comm_.rank) continue;
+      comm_.eachPeer([&](Peer& peer) {
         size_t there;
         inputs_[static_cast<size_t>(peer.rank)] = peer.data.readable(there);
         bytes = std::min(bytes, there);
-      }
+      });
       if (bytes >= element) {
         foldInputs(bytes / element);
-        for (Peer& peer : comm_.peers) {
-          if (peer.rank != comm_.rank) peer.data.consume(bytes / element * element);
-        }
+        comm_.eachPeer([&](Peer& peer) { peer.data.consume(bytes / element * element); });
       } else if (!foldAcrossEnd(element)) {
         return moved;
       }
@@ -524,12 +519,11 @@ class Collective final : public Task {
       if (peer.rank != comm_.rank && peer.data.available() < element) return false;
     }
     std::vector<uint64_t> elements(pairs_.size());
-    for (Peer& peer : comm_.peers) {
-      if (peer.rank == comm_.rank) continue;
+    comm_.eachPeer([&](Peer& peer) {
       uint64_t& copied = elements[static_cast<size_t>(peer.rank)];
       peer.data.receive(&copied, element);
       inputs_[static_cast<size_t>(peer.rank)] = &copied;
-    }
+    });
     foldInputs(1);
     return true;
   }

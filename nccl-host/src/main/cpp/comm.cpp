@@ -138,10 +138,8 @@ void Peer::postInlined(Frame own, const void* bytes, size_t size) {
   if (!out.empty() || !data.shared() || !data.sendFrame(own, first)) queue(own, first);
 }
 
-void Peer::postData(Frame own, const void* bytes, size_t size) {
-  own.kind = FrameKind::Data;
-  std::fill(std::begin(own.words), std::end(own.words), 0);
-  if (size < kMany || !data.offers()) return post(own, bytes, size);
+bool Peer::postOffer(Frame own, const void* bytes, size_t size) {
+  if (size < kMany || !data.offers()) return false;
   own.words[kAddress] = reinterpret_cast<uintptr_t>(bytes);
   own.words[kToken] = reinterpret_cast<uintptr_t>(&processToken());
   post(own, nullptr, 0);
@@ -149,12 +147,20 @@ void Peer::postData(Frame own, const void* bytes, size_t size) {
   last.data = static_cast<const char*>(bytes);
   last.size = size;
   last.offered = true;
+  return true;
 }
 
-void Peer::acceptData(size_t size) {
-  if (frame.words[kAddress] == 0) return;
+void Peer::postData(Frame own, const void* bytes, size_t size) {
+  own.kind = FrameKind::Data;
+  std::fill(std::begin(own.words), std::end(own.words), 0);
+  if (!postOffer(own, bytes, size)) post(own, bytes, size);
+}
+
+bool Peer::acceptOffer(const Frame& theirs, size_t size) {
+  if (theirs.words[kAddress] == 0) return false;
   if (!data.shared()) failUnintelligible();
-  data.accept({frame.words[kAddress], frame.words[kToken], process, size});
+  data.accept({theirs.words[kAddress], theirs.words[kToken], process, size});
+  return true;
 }
 
 void Peer::failUnintelligible() const {

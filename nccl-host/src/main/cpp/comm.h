@@ -121,10 +121,12 @@ struct Peer {
   void post(const Frame& frame, const void* data, size_t size);
   /** As above, but the bytes belong to the frame if they are few. */
   void postInlined(Frame frame, const void* data, size_t size);
+  /** Sends a frame that offers these elements; false if they are few or the connection permits no offers. */
+  bool postOffer(Frame frame, const void* data, size_t size);
   /** Sends a Data frame, and offers these elements or sends them after it. */
   void postData(Frame frame, const void* data, size_t size);
-  /** Prepares to receive the elements of the last frame, a Data frame. */
-  void acceptData(size_t size);
+  /** Prepares to copy the elements that a frame offers; false if it offers none. */
+  bool acceptOffer(const Frame& frame, size_t size);
   /** For bytes that no rank sends. */
   [[noreturn]] void failUnintelligible() const;
   /** Takes the next frame if it is a Waiting frame in shared memory. */
@@ -188,8 +190,11 @@ class Comm {
   std::unique_ptr<Profiler> profiler;  // NULL if there is no plugin
 
   ncclComm_t handle() const;
-  /** The rank after this one; the first one after the last. */
-  int next(int one) const { return one + 1 == ranks ? 0 : one + 1; }
+  /** Calls action with the peers. Each rank begins with another one. */
+  template <class Action>
+  void eachPeer(Action&& action) {
+    for (int one = next(rank); one != rank; one = next(one)) action(peers[static_cast<size_t>(one)]);
+  }
 
   /** Held while an operation communicates, which another thread may continue; ncclCommAbort waits for it. */
   Baton operation;
@@ -320,6 +325,8 @@ class Comm {
   bool sendControl(Peer& peer, ControlKind kind, int code, const std::string& text) noexcept;
 
  private:
+  int next(int one) const { return one + 1 == ranks ? 0 : one + 1; }
+
   std::unique_ptr<Failure> peerFailure_;
   std::optional<bool> sharesWithAll_;
   bool reported_ = false;  // the other ranks know that this rank takes no further part

@@ -27,7 +27,7 @@ bool isEager(const Operation& operation, const Comm& comm) {
   bool listed = isReduction(call) || isRooted(call) || isPointToPoint(call) || call == Call::AllGather ||
                 call == Call::AlltoAll;
   if (!listed || operation.hasExtras()) return false;
-  if (call == Call::Broadcast) return isShortBroadcast(operation, comm);
+  if (call == Call::Broadcast) return isShortBroadcast(operation);
   // The chunk of rank 0 is the longest.
   bool inChunks = isInChunks(operation, comm.ranks);
   size_t elements = inChunks ? chunkStart(operation, 1, static_cast<size_t>(comm.ranks)) : operation.bytes();
@@ -125,21 +125,19 @@ class EagerCollective {
 
   void send() {
     comm_.entered.add(mine_);
-    for (int rank = comm_.next(comm_.rank); rank != comm_.rank; rank = comm_.next(rank)) {
-      Peer& peer = comm_.peers[static_cast<size_t>(rank)];
-      const char* elements = exchange_.elementsFor(rank);
+    comm_.eachPeer([&](Peer& peer) {
+      const char* elements = exchange_.elementsFor(peer.rank);
       Frame frame = mine_;
       if (elements != nullptr) frame.add(elements, bytes_);
       peer.data.putFrame(frame, elements);
       // Compared when it arrives.
       if (!awaits(peer)) peer.unverified.push_back(mine_);
-    }
+    });
     Channel::fence();
-    for (Peer& peer : comm_.peers) {
-      if (peer.rank == comm_.rank) continue;
+    comm_.eachPeer([&](Peer& peer) {
       peer.data.wakeReader();
       if (awaits(peer)) peer.data.prefetchForReceive(expected(peer.rank));
-    }
+    });
   }
 
   /** True if all awaited frames are there and of this call. Else sets the ranks in `begun`. */
@@ -209,13 +207,13 @@ class EagerChunks {
 
   void send() {
     comm_.entered.add(mine_);
-    eachOther([&](Peer& peer) {
+    comm_.eachPeer([&](Peer& peer) {
       const char* elements = operation_.send + startOf(peer.rank);
       Frame frame = mine_;
       frame.add(elements, bytesOf(peer.rank));
       peer.data.putFrame(frame, elements);
     });
-    wakeOthers();
+    wakePeers();
   }
 
   /** As for other collectives. */
@@ -253,17 +251,9 @@ class EagerChunks {
   }
   size_t bytesOf(int rank) const { return startOf(rank + 1) - startOf(rank); }
 
-  /** Calls action with the peers, from the next rank on. */
-  template <class Action>
-  void eachOther(Action&& action) {
-    for (int rank = comm_.next(comm_.rank); rank != comm_.rank; rank = comm_.next(rank)) {
-      action(comm_.peers[static_cast<size_t>(rank)]);
-    }
-  }
-
-  void wakeOthers() {
+  void wakePeers() {
     Channel::fence();
-    eachOther([](Peer& peer) { peer.data.wakeReader(); });
+    comm_.eachPeer([](Peer& peer) { peer.data.wakeReader(); });
   }
 
   /** Folds this rank's chunk and sends it to the other ranks. Not in place: a task may have to fold it again. */
@@ -273,8 +263,8 @@ class EagerChunks {
     for (const Peer& peer : comm_.peers) inputs[peer.rank] = peer.inlined();
     inputs[comm_.rank] = operation_.send + startOf(comm_.rank);
     fold(operation_.type, operation_.op, folded_, inputs, comm_.ranks, bytes / typeSize(operation_.type), nullptr);
-    eachOther([&](Peer& peer) { peer.data.putBytes(folded_, bytes); });
-    wakeOthers();
+    comm_.eachPeer([&](Peer& peer) { peer.data.putBytes(folded_, bytes); });
+    wakePeers();
   }
 
   Comm& comm_;
@@ -505,7 +495,7 @@ bool runEagerly(Comm& comm, const Operation* operations, size_t count, Begun& be
   });
   if (messages) return run<EagerMessages>(comm, operations, count, begun);
   if (count != 1) return false;
-  if (isShortBroadcast(*operations, comm)) return run<EagerBroadcast>(comm, operations, count, begun);
+  if (isShortBroadcast(*operations)) return run<EagerBroadcast>(comm, operations, count, begun);
   if (isInChunks(*operations, comm.ranks)) return run<EagerChunks>(comm, operations, count, begun);
   return run<EagerCollective>(comm, operations, count, begun);
 }

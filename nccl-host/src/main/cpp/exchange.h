@@ -7,15 +7,10 @@
 
 namespace host {
 
-/**
- * True for a Broadcast whose elements pass a Tree. The root of a longer one sends chunks, which the ranks distribute: each rank then
- * sends less, but waits for all others, which takes longer where they share processors.
- */
-inline bool isShortBroadcast(const Operation& operation, const Comm& comm) {
+/** True for a Broadcast whose elements pass a Tree. */
+inline bool isShortBroadcast(const Operation& operation) {
   constexpr size_t kMost = 64 << 10;
-  constexpr size_t kMostIfCrowded = 512 << 10;
-  return operation.call == Call::Broadcast && operation.count > 0 &&
-         operation.bytes() <= (comm.crowded ? kMostIfCrowded : kMost);
+  return operation.call == Call::Broadcast && operation.count > 0 && operation.bytes() <= kMost;
 }
 
 /** True for an AllReduce of which each rank folds a chunk and distributes it. Of shorter ones, every rank folds everything. */

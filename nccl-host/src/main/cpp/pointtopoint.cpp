@@ -2,7 +2,7 @@
 //
 // Both ranks first announce their calls; the k-th Send to a rank matches the k-th Recv there. When both calls are known
 // and agree, elements flow directly into the receiver's buffer. The elements of a short Send are eager: they belong to its
-// announcement, or follow it.
+// announcement, or follow it. Many elements of the only Send to a rank are offered in its announcement; see channel.h.
 //
 // As in NCCL, the first Send to a rank waits for its Recv. Later short ones are buffered in the channel: they do not wait while
 // at most kMostBuffered of them lack their Recv, which arrives during a later operation.
@@ -63,9 +63,12 @@ class PointToPoint final : public Task {
         }
         if (isEager(*send)) {
           peer.postInlined(frame, send->send, send->bytes());
-        } else {
-          peer.post(frame, nullptr, 0);
+          continue;
         }
+        // Frames after an offer wait for its answer.
+        bool isLast = send == lane.send && send->next == nullptr && recv == nullptr;
+        lane.offered = isLast && peer.postOffer(frame, send->send, send->bytes());
+        if (!lane.offered) peer.post(frame, nullptr, 0);
       }
       for (; recv != nullptr; recv = recv->next) peer.post(post(*recv), nullptr, 0);
       // Announcements that arrived during earlier waits.
@@ -118,7 +121,7 @@ class PointToPoint final : public Task {
         lane.last = lane.large;
         lane.incoming = {lane.large->recv, lane.large->bytes()};
         lane.large = nextLarge(lane, lane.large->next);
-        peer.acceptData(lane.incoming.size);
+        peer.acceptOffer(frame, lane.incoming.size);
         break;
       default: peer.failUnintelligible();
     }
@@ -163,6 +166,7 @@ class PointToPoint final : public Task {
     // The first calls of this rank that are not matched.
     Operation* send = nullptr;
     Operation* recv = nullptr;
+    bool offered = false;  // the elements of the only Send
     Operation* large = nullptr;  // the first matched Recv whose Data frame is to come
     Operation* last = nullptr;   // the last Recv whose elements arrive
     Space incoming;
@@ -239,8 +243,7 @@ class PointToPoint final : public Task {
       peer.remoteRecvs.pop_front();
       lane.send = mine.next;
       peer.buffersSends = true;
-      if (isEager(mine)) continue;
-      peer.postData(mine.frame(), mine.send, mine.bytes());
+      if (!isEager(mine) && !lane.offered) peer.postData(mine.frame(), mine.send, mine.bytes());
     }
     while (!peer.remoteSends.empty() && lane.recv != nullptr && lane.incoming.size == 0) {
       Operation& mine = *lane.recv;
@@ -250,7 +253,12 @@ class PointToPoint final : public Task {
       if (theirs.missing > 0 && !theirs.elements.empty()) break;
       lane.recv = mine.next;
       if (!isEager(mine)) {
-        if (lane.large == nullptr) lane.large = &mine;
+        if (lane.large == nullptr && peer.acceptOffer(theirs.frame, mine.bytes())) {
+          lane.incoming = {mine.recv, mine.bytes()};
+          lane.last = &mine;
+        } else if (lane.large == nullptr) {
+          lane.large = &mine;
+        }
       } else if (theirs.missing > 0) {
         lane.incoming = {mine.recv, theirs.missing};
         lane.last = &mine;

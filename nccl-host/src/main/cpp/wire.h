@@ -17,7 +17,7 @@
 namespace host {
 
 constexpr uint32_t kWireMagic = 0x34484a4e;
-constexpr uint32_t kWireVersion = 11;
+constexpr uint32_t kWireVersion = 12;
 
 enum class FrameKind : uint8_t {
   Collective,  // a rank has entered a collective; both sides compare
@@ -90,8 +90,8 @@ inline bool isBuffered(const Frame& frame) {
 
 /**
  * Indexes of Frame::words. AlltoAllv: hashes of matrices that must agree, and the two counts of this pair. PreMulSum: this
- * rank's scalar. Data: the addresses of offered elements, and of the token of their process; 0 if the elements follow. Waiting:
- * the number of the collective, from Entered.
+ * rank's scalar. Data, and the Post of a large Send: the addresses of offered elements, and of the token of their process; 0 if
+ * they are not offered in this frame. Waiting: the number of the collective, from Entered.
  */
 enum FrameWord {
   kHashSendCounts, kHashRecvCounts, kHashRecvDisplacements, kSendCount, kRecvCount,

@@ -314,17 +314,13 @@ TEST_F(ForwardRingTest, AChildWithoutRoomInItsRingIsWaitedFor) {
   EXPECT_TRUE(forwarded());
 }
 
-// More elements go in chunks. Where ranks share processors, chunks are slower up to another limit.
-TEST_F(ForwardTest, TheLimitDependsOnTheProcessors) {
-  for (bool crowded : {false, true}) {
-    rank.comm->crowded = crowded;
-    broadcast.count = (crowded ? 512 << 10 : 64 << 10) / sizeof(int32_t);
-    EXPECT_TRUE(isShortBroadcast(broadcast, *rank.comm));
-    broadcast.count++;
-    EXPECT_FALSE(isShortBroadcast(broadcast, *rank.comm));
-    broadcast.count = 0;
-    EXPECT_FALSE(isShortBroadcast(broadcast, *rank.comm));
-  }
+TEST_F(ForwardTest, SixtyFourKiBAreTheLimit) {
+  broadcast.count = (64 << 10) / sizeof(int32_t);
+  EXPECT_TRUE(isShortBroadcast(broadcast));
+  broadcast.count++;
+  EXPECT_FALSE(isShortBroadcast(broadcast));
+  broadcast.count = 0;
+  EXPECT_FALSE(isShortBroadcast(broadcast));
 }
 
 TEST_F(ForwardTest, ATaskForwardsTheElementsOfALateParent) {

@@ -305,13 +305,27 @@ class ManyElementsTest : public testing::Test, protected Pair {
     return frame;
   }
 
-  /** Calls Recv as the peer, and returns the Data frame of the rank's Send. */
-  Frame dataForRecv(size_t count = kCount) {
-    Frame frame = post(Call::Recv);
+  /** Sends the announcement of the peer's call. */
+  void announce(Call call, size_t count, const void* offered = nullptr) {
+    Frame frame = data(many(call), offered);
+    frame.kind = FrameKind::Post;
+    frame.root = 0;
     frame.count = count;
     send(frame);
-    awaitFrame();
-    return awaitFrame();
+  }
+
+  /** Calls Recv as the peer, and returns the frame that offers the elements of the rank's Send, or comes before them. */
+  Frame frameForRecv(size_t count = kCount) {
+    announce(Call::Recv, count);
+    Frame frame = awaitFrame();
+    return frame.words[kAddress] != 0 ? frame : awaitFrame();
+  }
+
+  /** The bytes that the rank leaves after an offer of the peer. */
+  size_t awaitAnswer() {
+    size_t left;
+    while (!theirs.takeAnswer(left)) std::this_thread::yield();
+    return left;
   }
 
   /** Takes the elements after the frames of the rank. */
@@ -328,31 +342,84 @@ class ManyElementsTest : public testing::Test, protected Pair {
     return elements;
   }
 
+  /** Opens the connections of three ranks to the two peers. */
+  static void permitCopies(Connected& three, Channel* ends) {
+    for (int peer : {1, 2}) {
+      PeerEnd& end = three.ends[static_cast<size_t>(peer)];
+      ends[peer].open(std::move(end.data), end.memory, kTestRing, false);
+      three.peer(peer).data.permitCopies();
+      three.peer(peer).process = processToken();
+    }
+  }
+
   static constexpr size_t kCount = 20'000;
   std::vector<int32_t> sent = std::vector<int32_t>(2 * kCount, 3), got = std::vector<int32_t>(2 * kCount),
                        peers = std::vector<int32_t>(kCount, 8);
 };
 
 TEST_F(ManyElementsTest, ARecvCopiesFromTheMemoryOfThePeer) {
-  std::string failure = during(Call::Recv, [&] {
-    Frame frame = post(Call::Send);
-    frame.inlined = 0;
-    frame.count = kCount;
-    send(frame);
-    send(data(many(Call::Send), peers.data()));
-    size_t left = 1;
-    while (!theirs.takeAnswer(left)) std::this_thread::yield();
-    EXPECT_EQ(0u, left);
-  });
-  EXPECT_EQ("", failure);
-  EXPECT_EQ(8, got[0]);
+  for (bool announced : {false, true}) {
+    std::fill(got.begin(), got.end(), 0);
+    std::string failure = during(Call::Recv, [&] {
+      announce(Call::Send, kCount, announced ? peers.data() : nullptr);
+      if (!announced) send(data(many(Call::Send), peers.data()));
+      EXPECT_EQ(0u, awaitAnswer());
+    });
+    EXPECT_EQ("", failure);
+    std::vector<int32_t> expected(kCount, 8);
+    expected.resize(got.size());
+    EXPECT_EQ(expected, got) << announced;
+  }
+}
+
+TEST_F(ManyElementsTest, AnOfferWaitsForALaterRecv) {
+  announce(Call::Send, kCount, peers.data());
+  send(post(Call::Recv));
+  EXPECT_EQ("", messages({Call::Send})) << "reads both frames";
+  EXPECT_EQ("", during(Call::Recv, [&] { EXPECT_EQ(0u, awaitAnswer()); }));
   EXPECT_EQ(8, got[kCount - 1]);
-  EXPECT_EQ(0, got[kCount]);
+}
+
+TEST_F(ManyElementsTest, AnnouncementsComeBeforeOffers) {
+  theirs.permitCopies();
+  constexpr size_t kFew = kMany / sizeof(int32_t) - 1;
+  Operation few = many(Call::Send), recv = many(Call::Recv);
+  few.count = kFew;
+  recv.count = kCount + 1;
+  for (std::vector<Operation> group : {std::vector{few, many(Call::Send)}, std::vector{many(Call::Send), few}, std::vector{many(Call::Send), recv}}) {
+    bool receives = group[1].call == Call::Recv;
+    std::string failure;
+    std::thread other([&] { failure = run(group); });
+    for (const Operation& one : group) {
+      Frame frame = awaitFrame();
+      EXPECT_EQ(one.call, frame.call);
+      EXPECT_EQ(one.count, frame.count);
+      EXPECT_EQ(0u, frame.words[kAddress]);
+    }
+    for (const Operation& one : group) {
+      if (one.call == Call::Send) announce(Call::Recv, one.count);
+    }
+    if (receives) announce(Call::Send, recv.count, peers.data());
+    for (const Operation& one : group) {
+      if (one.call == Call::Recv) continue;
+      Frame frame = awaitFrame();
+      EXPECT_EQ(FrameKind::Data, frame.kind);
+      EXPECT_EQ(one.count == kCount, frame.words[kAddress] != 0);
+      if (one.count == kCount) theirs.accept({frame.words[kAddress], frame.words[kToken], processToken(), one.bytes()});
+      EXPECT_EQ(std::vector<int32_t>(one.count, 3), awaitElements(one.count));
+    }
+    if (receives) {
+      EXPECT_EQ(0u, awaitAnswer());
+    }
+    other.join();
+    EXPECT_EQ("", failure);
+  }
 }
 
 TEST_F(ManyElementsTest, ASendEndsWithTheAnswer) {
   std::string failure = during(Call::Send, [&] {
-    Frame offered = dataForRecv();
+    Frame offered = frameForRecv();
+    EXPECT_EQ(FrameKind::Post, offered.kind);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(sent.data()), offered.words[kAddress]);
     theirs.permitCopies();
     theirs.accept({offered.words[kAddress], offered.words[kToken], processToken(), kCount * sizeof(int32_t)});
@@ -365,7 +432,7 @@ TEST_F(ManyElementsTest, ElementsThatThePeerCannotCopyFollow) {
   std::iota(sent.begin(), sent.end(), 1);
   for (size_t copied : {size_t{1000}, size_t{0}}) {
     std::string failure = during(Call::Send, [&] {
-      Frame offered = dataForRecv();
+      Frame offered = frameForRecv();
       EXPECT_EQ(copied > 0, offered.words[kAddress] != 0) << "no second offer";
       size_t left = (kCount - copied) * sizeof(int32_t);
       if (copied > 0) theirs.accept({offered.words[kAddress], offered.words[kToken], 1, left});
@@ -378,7 +445,7 @@ TEST_F(ManyElementsTest, ElementsThatThePeerCannotCopyFollow) {
 
 TEST_F(ManyElementsTest, AnAnswerLeavesNoMoreThanWasOffered) {
   std::string failure = during(Call::Send, [&] {
-    dataForRecv();
+    frameForRecv();
     theirs.accept({1, 1, 1, kCount * sizeof(int32_t) + 1});
   });
   EXPECT_EQ("3: rank 1 sent something unintelligible", failure);
@@ -388,7 +455,7 @@ TEST_F(ManyElementsTest, ARankThatFailsWithdrawsItsOffer) {
   Mapped mapped(rank.ends[1].memory);
   volatile uint32_t& withdrawn = mapped.words(0).flags[3];
   std::string failure = during(Call::Send, [&] {
-    dataForRecv();
+    frameForRecv();
     EXPECT_EQ(0u, withdrawn);
     sendControl(ControlKind::Fault, ncclInvalidUsage, "reason");
   });
@@ -427,12 +494,7 @@ TEST_F(ManyElementsTest, AnAllGatherOfThreeRanksCopiesFrom128KiBOn) {
     gather.count = count;
     Connected three(3);
     Channel ends[3];
-    for (int peer : {1, 2}) {
-      PeerEnd& end = three.ends[static_cast<size_t>(peer)];
-      ends[peer].open(std::move(end.data), end.memory, kTestRing, false);
-      three.peer(peer).data.permitCopies();
-      three.peer(peer).process = processToken();
-    }
+    permitCopies(three, ends);
     std::string failure;
     std::thread other([&] { failure = failureOf([&] { three.run(makeCollective(*three.comm, Operation(gather))); }); });
     Frame call = gather.frame(), offer = data(gather, peers.data());
@@ -473,18 +535,48 @@ TEST_F(ManyElementsTest, AScatterCopiesFromTheRoot) {
   EXPECT_EQ(0, got[kCount]);
 }
 
+TEST_F(ManyElementsTest, ABroadcastOfThreeRanksThatShareProcessorsCopiesFromTheRoot) {
+  for (bool crowded : {false, true}) {
+    std::iota(sent.begin(), sent.end(), 1);
+    Operation broadcast = many(Call::Broadcast);
+    Connected three(3);
+    three.comm->crowded = crowded;
+    Channel ends[3];
+    permitCopies(three, ends);
+    std::string failure;
+    std::thread other([&] { failure = failureOf([&] { three.run(makeCollective(*three.comm, Operation(broadcast))); }); });
+    Frame call = broadcast.frame();
+    call.sequence = 1;
+    for (int peer : {1, 2}) {
+      EXPECT_TRUE(ends[peer].sendFrame(call));
+      EXPECT_EQ(FrameKind::Collective, awaitFrame(ends[peer]).kind);
+      size_t count = crowded ? kCount : kCount / 2;
+      if (crowded) {
+        Frame offered = awaitFrame(ends[peer]);
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(sent.data()), offered.words[kAddress]);
+        ends[peer].accept({offered.words[kAddress], offered.words[kToken], 1, broadcast.bytes()});
+      }
+      auto first = sent.begin() + (crowded || peer == 1 ? 0 : kCount / 2);
+      EXPECT_EQ(std::vector<int32_t>(first, first + static_cast<long>(count)), awaitElements(count, ends[peer])) << crowded;
+    }
+    other.join();
+    EXPECT_EQ("", failure);
+  }
+}
+
 TEST_F(ManyElementsTest, FewElementsOfASendAreNotOffered) {
   Operation few = many(Call::Send);
   few.count = kMany / sizeof(int32_t) - 1;
   std::string failure;
   std::thread other([&] { failure = failureOf([&] { rank.run(makePointToPoint(*rank.comm, {few})); }); });
-  EXPECT_EQ(0u, dataForRecv(few.count).words[kAddress]);
+  EXPECT_EQ(0u, frameForRecv(few.count).words[kAddress]);
   EXPECT_EQ(std::vector<int32_t>(few.count, 3), awaitElements(few.count));
   other.join();
   EXPECT_EQ("", failure);
 }
 
 TEST_F(ManyElementsTest, OtherElementsPassTheRing) {
+  rank.comm->crowded = true;
   Operation few = operation(Call::AlltoAll);
   few.send = reinterpret_cast<const char*>(sent.data());
   few.recv = reinterpret_cast<char*>(got.data());
