@@ -10,8 +10,9 @@
 //    the same time. Reductions are folded where their result is needed: straight from the rings of the other ranks, or in
 //    windows if a connection has no shared memory.
 // 3. A large AllReduce folds chunk r at rank r only, which distributes its folded elements while it folds the next ones. The
-//    root of a large Broadcast to several ranks sends each of them another chunk, which they distribute in the same way. Where ranks share processors,
-//    such a Broadcast is offered to all ranks instead: they need not wait for each other, and few copy at the same time.
+//    root of a large Broadcast to several ranks sends each of them another chunk, which they distribute in the same way. Where
+//    ranks share processors, such a Broadcast is offered to all ranks instead: they need not wait for each other, and few copy
+//    at the same time.
 // 4. The elements of a short Broadcast pass a tree. Each rank compares its call with that of its parent, and sends no frame to
 //    ranks that need no elements. If a rank has not made the call, the numbers in later frames show it. Ranks that name
 //    different roots may wait for each other, so a rank that has slept for a while tells its call to all others. Without
