@@ -38,15 +38,21 @@ class NcclRddClusterTest {
 
     @BeforeAll
     static void start() throws Exception {
+        Path home = Path.of(System.getProperty("nccl4j.test.spark.home"));
         // Workers look for Spark's jars here; they come with the class path.
-        Files.createDirectories(Path.of(System.getProperty("nccl4j.test.spark.home"), "jars"));
+        Files.createDirectories(home.resolve("jars"));
+        // An executor that is killed leaves the native libraries that it has extracted.
+        Path temporary = Files.createDirectories(home.resolve("tmp"));
         spark = new JavaSparkContext(new SparkConf()
                 .setAppName("NcclRddClusterTest")
                 .setMaster("local-cluster[2,1,512]")
                 .set("spark.ui.enabled", "false")
                 .set("spark.executor.memory", "512m")
                 .set("spark.executor.extraClassPath", System.getProperty("java.class.path"))
-                .set("spark.executor.extraJavaOptions", "-Dnccl4j.engine=host -XX:+UseSerialGC -XX:TieredStopAtLevel=1")
+                .set(
+                        "spark.executor.extraJavaOptions",
+                        "-Dnccl4j.engine=host -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \"-Djava.io.tmpdir=" + temporary
+                                + "\"")
                 // The first job waits for both executors, and a barrier stage looks for them once a second.
                 .set("spark.scheduler.minRegisteredResourcesRatio", "1.0")
                 .set("spark.scheduler.barrier.maxConcurrentTasksCheck.interval", "1s"));
