@@ -118,8 +118,7 @@ class PointToPoint final : public Task {
           fail(ncclInternalError, "rank %d sent elements that rank %d does not expect", peer.rank, comm_.rank);
         }
         if (frame.count != lane.large->count) peer.failUnintelligible();
-        lane.last = lane.large;
-        lane.incoming = {lane.large->recv, lane.large->bytes()};
+        lane.receive(*lane.large, lane.large->bytes());
         lane.large = nextLarge(lane, lane.large->next);
         peer.acceptOffer(frame, lane.incoming.size);
         break;
@@ -170,6 +169,11 @@ class PointToPoint final : public Task {
     Operation* large = nullptr;  // the first matched Recv whose Data frame is to come
     Operation* last = nullptr;   // the last Recv whose elements arrive
     Space incoming;
+
+    void receive(Operation& recv, size_t bytes) {
+      last = &recv;
+      incoming = {recv.recv, bytes};
+    }
   };
 
   Lane& laneOf(const Peer& peer) { return lanes_[static_cast<size_t>(peer.rank)]; }
@@ -253,15 +257,15 @@ class PointToPoint final : public Task {
       if (theirs.missing > 0 && !theirs.elements.empty()) break;
       lane.recv = mine.next;
       if (!isEager(mine)) {
-        if (lane.large == nullptr && peer.acceptOffer(theirs.frame, mine.bytes())) {
-          lane.incoming = {mine.recv, mine.bytes()};
-          lane.last = &mine;
-        } else if (lane.large == nullptr) {
-          lane.large = &mine;
+        if (lane.large == nullptr) {
+          if (peer.acceptOffer(theirs.frame, mine.bytes())) {
+            lane.receive(mine, mine.bytes());
+          } else {
+            lane.large = &mine;
+          }
         }
       } else if (theirs.missing > 0) {
-        lane.incoming = {mine.recv, theirs.missing};
-        lane.last = &mine;
+        lane.receive(mine, theirs.missing);
       } else if (mine.count > 0) {
         memcpy(mine.recv, elementsOf(peer, theirs), mine.bytes());
       }
