@@ -25,7 +25,6 @@
 
 #include "collconfig.h"
 #include "exchange.h"
-#include "reduce.h"
 #include "task.h"
 #include "tree.h"
 
@@ -533,7 +532,8 @@ class Collective final : public Task {
   void foldInputs(size_t count) {
     size_t bytes = count * typeSize(operation_.type);
     inputs_[static_cast<size_t>(comm_.rank)] = foldOwn_;
-    fold(operation_.type, operation_.op, foldTarget_, inputs_.data(), comm_.ranks, count, scalars_.data());
+    size_t done = operation_.count - foldLeft_;
+    foldElements(operation_, comm_.rank, comm_.ranks, done, count, inputs_.data(), scalars_.data(), foldTarget_);
     if (shareFolded_) share(foldTarget_, bytes);
     foldTarget_ += bytes;
     foldOwn_ += bytes;

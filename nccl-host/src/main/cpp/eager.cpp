@@ -9,7 +9,6 @@
 
 #include "exchange.h"
 #include "processors.h"
-#include "reduce.h"
 #include "task.h"
 #include "tree.h"
 
@@ -161,7 +160,7 @@ class EagerCollective {
     if (exchange_.folds()) {
       const void* inputs[kMostRanks];
       for (const Peer& peer : comm_.peers) inputs[peer.rank] = peer.rank == comm_.rank ? own : peer.inlined();
-      fold(operation_.type, operation_.op, operation_.recv, inputs, comm_.ranks, operation_.count, nullptr);
+      foldElements(operation_, comm_.rank, comm_.ranks, 0, operation_.count, inputs, nullptr, operation_.recv);
       return;
     }
     if (bytes_ == 0) return;
@@ -262,7 +261,7 @@ class EagerChunks {
     const void* inputs[kMostRanks];
     for (const Peer& peer : comm_.peers) inputs[peer.rank] = peer.inlined();
     inputs[comm_.rank] = operation_.send + startOf(comm_.rank);
-    fold(operation_.type, operation_.op, folded_, inputs, comm_.ranks, bytes / typeSize(operation_.type), nullptr);
+    foldElements(operation_, comm_.rank, comm_.ranks, 0, bytes / typeSize(operation_.type), inputs, nullptr, folded_);
     comm_.eachPeer([&](Peer& peer) { peer.data.putBytes(folded_, bytes); });
     wakePeers();
   }

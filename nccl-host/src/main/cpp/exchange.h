@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "reduce.h"
 #include "task.h"
 
 namespace host {
@@ -20,11 +21,39 @@ inline bool isInChunks(const Operation& operation, int ranks) {
   return operation.call == Call::AllReduce && operation.bytes() * static_cast<size_t>(ranks - 1) > kMost;
 }
 
+/** Elements of a chunk, of so many chunks; the last ones may have fewer, or none. As with NCCL, a multiple of 16 bytes. */
+inline size_t chunkElements(const Operation& operation, size_t chunks) {
+  size_t unit = 16u / static_cast<unsigned>(typeSize(operation.type));
+  size_t least = (operation.count + chunks - 1) / chunks;
+  return (least + unit - 1) & ~(unit - 1);
+}
+
 /** Offset in bytes of one of so many chunks of the elements; that of the chunk after the last is their end. */
 inline size_t chunkStart(const Operation& operation, size_t chunk, size_t chunks) {
-  size_t whole = operation.count / chunks;
-  size_t rest = operation.count % chunks;
-  return (whole * chunk + std::min(chunk, rest)) * typeSize(operation.type);
+  return std::min(chunk * chunkElements(operation, chunks), operation.count) * typeSize(operation.type);
+}
+
+/**
+ * Folds elements of a reduction at this rank, from this one on, in the order of a ring of NCCL: it ends with the rank that gets the
+ * result or, in an AllReduce, with that of the chunk. With more than two ranks, NCCL's order in an AllReduce depends on more than the
+ * call, and here it is that of the ranks.
+ */
+inline void foldElements(
+    const Operation& operation, int rank, int ranks, size_t from, size_t count, const void* const* inputs,
+    const uint64_t* scalars, void* target) {
+  Reduction reduction{operation.type, operation.op, ranks, rank, inputs, scalars};
+  size_t first = count;
+  if (operation.call == Call::AllReduce && ranks > 2) {
+    reduction.last = ranks - 1;
+  } else if (operation.call == Call::AllReduce && !isInChunks(operation, ranks)) {
+    size_t chunk = chunkElements(operation, 2);
+    first = std::min(count, chunk - std::min(chunk, from));
+    reduction.last = 0;
+  }
+  fold(reduction, 0, first, target);
+  if (first == count) return;
+  reduction.last = 1;
+  fold(reduction, first, count, target);
 }
 
 /** The elements of a collective at one rank, in blocks of Operation::bytes(). Not for AlltoAllv. */

@@ -149,16 +149,17 @@ TEST_F(EagerTest, NoDoorbellOfAnyKindOfCallIsLost) {
 
 TEST_F(EagerTest, ALongAllReduceIsLeftToATask) {
   constexpr int kRanks = 18;
+  constexpr size_t kMost = kRanks * (kMaxInlined / 16 * 16);  // chunks of whole units fit their frames
   Connected many(kRanks);
-  std::vector<int8_t> elements(kRanks * kMaxInlined + 1);
+  std::vector<int8_t> elements(kMost + 1);
   Operation sum = operation(Call::AllReduce);
   sum.send = sum.recv = reinterpret_cast<char*>(elements.data());
   sum.type = ncclInt8;
   // 17 frames of 481 bytes are the most that one rank sends of all its elements; of more, each frame has a chunk.
-  for (size_t count : {481ul, 482ul, kRanks * kMaxInlined, kRanks * kMaxInlined + 1}) {
+  for (size_t count : {481ul, 482ul, kMost, kMost + 1}) {
     sum.count = count;
     EXPECT_FALSE(runEagerly(*many.comm, &sum, 1, begun));
-    EXPECT_EQ(count <= kRanks * kMaxInlined, begun.isSent()) << count;
+    EXPECT_EQ(count <= kMost, begun.isSent()) << count;
     begun = {};
   }
 }
@@ -341,7 +342,7 @@ TEST_F(EagerTest, ARankLeavesTheFramesOfLaterCalls) {
 }
 
 /** Send and Recv calls of one group. */
-/** Rank 2 of 5 in an AllReduce in chunks, the first of which has one element more than the others. */
+/** Rank 2 of 5 in an AllReduce in chunks of 124 elements, the last of which has fewer. */
 class ChunksTest : public testing::TestWithParam<bool> {
  protected:
   ChunksTest() : rank(kRanks, true, {}, kRank), in(kCount, 1), out(kCount) {
@@ -362,7 +363,7 @@ class ChunksTest : public testing::TestWithParam<bool> {
     }
   }
 
-  static size_t sizeOf(int chunk) { return kCount / kRanks + (chunk == 0 ? 1 : 0); }
+  static size_t sizeOf(int chunk) { return chunk < kRanks - 1 ? 124 : kCount - 4 * 124; }
   static size_t bytesOf(int chunk) { return sizeOf(chunk) * sizeof(int32_t); }
 
   /** Sends the elements of the peer for the chunk of this rank. */

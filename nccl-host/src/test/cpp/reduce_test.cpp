@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <limits>
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "types.h"
@@ -123,14 +125,29 @@ T combined(int op, T a, T b) {
   }
 }
 
-template <class T>
-T foldFloats(int op, const std::vector<T>& inputs, const std::vector<T>& scalars) {
+/** The ranks in the order of the fold. */
+std::vector<size_t> ring(size_t ranks, size_t last) {
+  std::vector<size_t> order;
+  for (size_t i = 1; i <= ranks; i++) order.push_back((last + i) % ranks);
+  return order;
+}
+
+/** `round` rounds to the type of the elements. */
+template <class T, class Round>
+T foldFloats(
+    int op, const std::vector<T>& inputs, const std::vector<T>& scalars, size_t last, bool fuses, Round&& round) {
   T sum = 0;
-  for (size_t rank = 0; rank < inputs.size(); rank++) {
+  bool first = true;
+  for (size_t rank : ring(inputs.size(), last)) {
     T input = inputs[rank];
-    if (op == ncclAvg) input = input * (T(1) / static_cast<T>(inputs.size()));
-    if (op == kPreMulSum) input = input * scalars[rank];
-    sum = rank == 0 ? input : combined(op, sum, input);
+    if (op == ncclAvg || op == kPreMulSum) {
+      T scalar = op == ncclAvg ? round(T(1) / static_cast<T>(inputs.size())) : scalars[rank];
+      T product = round(input * scalar);
+      sum = first ? product : round(fuses ? std::fma(input, scalar, sum) : sum + product);
+    } else {
+      sum = first ? input : round(combined(op, sum, input));
+    }
+    first = false;
   }
   return sum;
 }
@@ -148,32 +165,38 @@ Integer product(Integer a, Integer b) {
   return static_cast<Integer>(static_cast<Wraps>(a) * static_cast<Wraps>(b));
 }
 
-uint64_t expected(ncclDataType_t type, int op, const std::vector<uint64_t>& inputs, const std::vector<uint64_t>& scalars) {
+uint64_t expected(
+    ncclDataType_t type, int op, const std::vector<uint64_t>& inputs, const std::vector<uint64_t>& scalars, size_t last) {
   size_t bytes = typeSize(type);
   auto converted = [](const std::vector<uint64_t>& all, auto&& convert) {
     std::vector<decltype(convert(0))> values;
     for (uint64_t one : all) values.push_back(convert(one));
     return values;
   };
+  auto exact = [](auto value) { return value; };
   switch (kindOf(type)) {
     case Kind::Float:
-      return bitsOf(foldFloats(op, converted(inputs, bitCast<float>), converted(scalars, bitCast<float>)));
+      return bitsOf(foldFloats(op, converted(inputs, bitCast<float>), converted(scalars, bitCast<float>), last, true, exact));
     case Kind::Double:
-      return bitsOf(foldFloats(op, converted(inputs, bitCast<double>), converted(scalars, bitCast<double>)));
+      return bitsOf(foldFloats(op, converted(inputs, bitCast<double>), converted(scalars, bitCast<double>), last, true, exact));
     case Kind::Small: {
       const SmallFloat& small = smallFloat(type);
       auto load = [&](uint64_t code) { return small.load(static_cast<uint32_t>(code)); };
-      float sum = foldFloats(op, converted(inputs, load), converted(scalars, load));
+      auto round = [&](float value) { return isnan(value) ? value : load(small.store(value)); };
+      float sum = foldFloats(op, converted(inputs, load), converted(scalars, load), last, bytes > 1, round);
+      // Of one rank, infinity of an 8-bit float stays.
+      if (inputs.size() == 1 && op != ncclAvg && op != kPreMulSum) return isnan(sum) ? UINT64_MAX : inputs[0];
       return isnan(sum) ? UINT64_MAX : small.store(sum);
     }
     default: {
       bool isSigned = kindOf(type) == Kind::Signed;
       auto number = [&](uint64_t bits) { return wrapped(static_cast<Integer>(bits), bytes, isSigned); };
       Integer sum = 0;
-      for (size_t rank = 0; rank < inputs.size(); rank++) {
+      bool first = true;
+      for (size_t rank : ring(inputs.size(), last)) {
         Integer input = number(inputs[rank]);
         if (op == kPreMulSum) input = wrapped(product(input, number(scalars[rank])), bytes, isSigned);
-        if (rank == 0) {
+        if (std::exchange(first, false)) {
           sum = input;
         } else if (op == ncclProd) {
           sum = product(sum, input);
@@ -242,8 +265,14 @@ class ReduceTest : public testing::TestWithParam<Case> {
   const int op = std::get<1>(GetParam());
   const size_t element = typeSize(type);
 
-  /** Compares the fold of some elements of each rank with the oracle. */
+  /** Compares the fold of some elements of each rank with the oracle, for two ranks as the last one. */
   void check(const std::vector<std::vector<uint64_t>>& byRank, const std::vector<uint64_t>& scalars, size_t shift = 0) {
+    check(byRank, scalars, shift, 0);
+    check(byRank, scalars, shift, byRank.size() / 2);
+  }
+
+  void check(
+      const std::vector<std::vector<uint64_t>>& byRank, const std::vector<uint64_t>& scalars, size_t shift, size_t last) {
     size_t count = byRank.front().size();
     std::vector<std::vector<char>> bytes;
     std::vector<const void*> inputs;
@@ -253,20 +282,24 @@ class ReduceTest : public testing::TestWithParam<Case> {
       for (size_t i = 0; i < count; i++) memcpy(bytes.back().data() + shift + i * element, &values[i], element);
     }
     for (const std::vector<char>& one : bytes) inputs.push_back(one.data() + shift);
-    std::vector<char> out(count * element + 1);
-    out.back() = '$';
-    fold(type, op, out.data(), inputs.data(), static_cast<int>(byRank.size()), count, scalars.data());
-    ASSERT_EQ('$', out.back());
+    Reduction reduction{type, op, static_cast<int>(byRank.size()), static_cast<int>(last), inputs.data(), scalars.data()};
+    // The first element and the last stay as they are.
+    std::vector<char> out(count * element, '$'), portable = out;
+    fold(reduction, 1, count - 1, out.data());
+    foldPortably(reduction, 1, count - 1, portable.data());
     for (size_t i = 0; i < count; i++) {
       std::vector<uint64_t> elements;
       for (const std::vector<uint64_t>& values : byRank) elements.push_back(values[i]);
-      uint64_t result = 0;
-      memcpy(&result, out.data() + i * element, element);
-      uint64_t wanted = expected(type, op, elements, scalars);
-      if (isNaN(type, wanted)) {
-        ASSERT_TRUE(isNaN(type, result)) << "element " << i << std::hex << ": " << result;
-      } else {
-        ASSERT_EQ(wanted, result) << "element " << i << " of " << testing::PrintToString(elements);
+      bool stays = i == 0 || i == count - 1;
+      uint64_t wanted = stays ? 0x2424242424242424u >> (64 - 8 * element) : expected(type, op, elements, scalars, last);
+      for (const std::vector<char>* results : {&out, &portable}) {
+        uint64_t result = 0;
+        memcpy(&result, results->data() + i * element, element);
+        if (!stays && isNaN(type, wanted)) {
+          ASSERT_TRUE(isNaN(type, result)) << "element " << i << std::hex << ": " << result;
+        } else {
+          ASSERT_EQ(wanted, result) << "element " << i << " of " << testing::PrintToString(elements);
+        }
       }
     }
   }
@@ -299,11 +332,23 @@ TEST_P(ReduceTest, AnyBitsOfSeveralRanks) {
     std::vector<std::vector<uint64_t>> byRank(ranks);
     std::vector<uint64_t> scalars;
     for (std::vector<uint64_t>& values : byRank) {
-      for (int i = 0; i < 1100; i++) values.push_back(random() >> (64 - 8 * element));
+      for (int i = 0; i < 1027; i++) values.push_back(random() >> (64 - 8 * element));
       scalars.push_back(scalar(static_cast<double>(random() % 7) - 3));
     }
     check(byRank, scalars, ranks % 2);
   }
+}
+
+TEST_P(ReduceTest, EveryElementOfTypesOfOneOrTwoBytes) {
+  if (element > 2) return;
+  std::vector<std::vector<uint64_t>> byRank(2);
+  for (uint64_t bits = 0; bits >> (8 * element) == 0; bits++) {
+    byRank[0].push_back(bits);
+    byRank[1].push_back(bits ^ 0x5a);
+  }
+  check(byRank, {scalar(3), scalar(-2)});
+  byRank.resize(1);
+  check(byRank, {scalar(3)});
 }
 
 // The result may be one of the inputs.
@@ -311,8 +356,9 @@ TEST_P(ReduceTest, InPlace) {
   std::vector<char> one(1000 * element, 1), other(one.size(), 2), out(one.size());
   const void* inputs[] = {one.data(), other.data()};
   uint64_t scalars[] = {scalar(1), scalar(2)};
-  fold(type, op, out.data(), inputs, 2, 1000, scalars);
-  fold(type, op, other.data(), inputs, 2, 1000, scalars);
+  Reduction reduction{type, op, 2, 0, inputs, scalars};
+  fold(reduction, 0, 1000, out.data());
+  fold(reduction, 0, 1000, other.data());
   EXPECT_EQ(out, other);
 }
 

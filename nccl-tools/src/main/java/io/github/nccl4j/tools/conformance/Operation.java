@@ -45,7 +45,7 @@ enum Operation {
 
         @Override
         void expect(Expectation recv, Case c, int rank, int size) {
-            recv.reduced(c.operator().reduction, 0, c.count(), 0);
+            recv.reduced(c.operator().reduction, 0, c.count(), 0, size > 2 ? size - 1 : Expectation.ANY);
         }
     },
 
@@ -77,7 +77,7 @@ enum Operation {
         @Override
         void expect(Expectation recv, Case c, int rank, int size) {
             if (rank == c.root()) {
-                recv.reduced(c.operator().reduction, 0, c.count(), 0);
+                recv.reduced(c.operator().reduction, 0, c.count(), 0, rank);
             }
         }
     },
@@ -100,7 +100,7 @@ enum Operation {
 
         @Override
         void expect(Expectation recv, Case c, int rank, int size) {
-            recv.reduced(c.operator().reduction, rank * c.count(), c.count(), 0);
+            recv.reduced(c.operator().reduction, rank * c.count(), c.count(), 0, rank);
         }
     },
 
@@ -271,7 +271,7 @@ enum Operation {
         @Override
         void expect(Expectation recv, Case c, int rank, int size) {
             int place = Shares.dense(c, size).place(rank);
-            recv.reduced(c.operator().reduction, place, Shares.count(c, rank), 0);
+            recv.reduced(c.operator().reduction, place, Shares.count(c, rank), 0, rank);
         }
     },
 

@@ -126,6 +126,24 @@ public enum ElementFormat {
         putBits(buffer, index, bits);
     }
 
+    /** The nearest number of a float type; of two, the even one. */
+    double rounded(double value) {
+        return switch (this) {
+            case FLOAT32 -> (float) value;
+            case FLOAT64 -> value;
+            default -> format.decode(format.encode((float) value));
+        };
+    }
+
+    /** A product and a sum of numbers of a float type, rounded once if it has more than 8 bits; 16 bits have the result of floats. */
+    double multiplyAdd(double value, double scalar, double sum) {
+        return switch (size) {
+            case 1 -> rounded(rounded(value * scalar) + sum);
+            case 8 -> Math.fma(value, scalar, sum);
+            default -> rounded(Math.fma((float) value, (float) scalar, (float) sum));
+        };
+    }
+
     public long bits(ByteBuffer buffer, int index) {
         int at = index * size;
         return switch (size) {

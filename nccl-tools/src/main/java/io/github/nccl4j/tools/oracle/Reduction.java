@@ -5,9 +5,9 @@ import java.nio.ByteBuffer;
 import java.util.List;
 
 /**
- * The results of a reduction, element by element, in the order of ranks: sums of floats in float or double, rounded
- * once. As in NCCL, the average of floats is a sum of inputs that were multiplied by 1 / ranks, and that of integers
- * wraps around before the division.
+ * The results of a reduction, element by element, as in a ring of NCCL: from the rank after the last one to the last one, each step
+ * rounded to the type. The average of floats is a sum of inputs that are multiplied by 1 / ranks, and that of integers wraps
+ * around before the division.
  */
 public enum Reduction {
     SUM(nccl.ncclSum),
@@ -30,15 +30,29 @@ public enum Reduction {
         return rank % 7 + 2;
     }
 
-    /** Puts the result for the element at {@code index} of all inputs into {@code result} at {@code at}. */
-    public void put(ElementFormat type, List<ByteBuffer> inputs, int index, ByteBuffer result, int at) {
+    /**
+     * Puts the result for the element at {@code index} of all inputs into {@code result} at {@code at}.
+     *
+     * @param last the rank whose input is the last one
+     */
+    public void put(ElementFormat type, List<ByteBuffer> inputs, int index, int last, ByteBuffer result, int at) {
         if (type.isInteger()) {
             type.putBits(result, at, integers(type, inputs, index));
-        } else if (type == ElementFormat.FLOAT64) {
-            type.putNumber(result, at, doubles(type, inputs, index));
         } else {
-            type.putNumber(result, at, floats(type, inputs, index));
+            type.putNumber(result, at, floats(type, inputs, index, last));
         }
+    }
+
+    /** True if an element is the result for the element at {@code index} of all inputs, whichever rank is the last. */
+    public boolean isResult(ElementFormat type, List<ByteBuffer> inputs, int index, ByteBuffer received, int at) {
+        ByteBuffer result = ByteBuffer.allocate(type.size).order(received.order());
+        for (int last = 0; last < inputs.size(); last++) {
+            put(type, inputs, index, last, result, 0);
+            if (type.bits(result, 0) == type.bits(received, at)) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /**
@@ -88,47 +102,24 @@ public enum Reduction {
         return type.isSigned() ? sum / inputs.size() : Long.divideUnsigned(sum, inputs.size());
     }
 
-    private double doubles(ElementFormat type, List<ByteBuffer> inputs, int index) {
+    private double floats(ElementFormat type, List<ByteBuffer> inputs, int index, int last) {
+        int ranks = inputs.size();
         double result = 0;
-        for (int rank = 0; rank < inputs.size(); rank++) {
+        for (int i = 1; i <= ranks; i++) {
+            int rank = (last + i) % ranks;
             double value = type.number(inputs.get(rank), index);
-            if (this == PRE_MUL_SUM) {
-                value *= scalar(rank);
-            } else if (this == AVG) {
-                value *= 1.0 / inputs.size();
-            }
-            if (rank == 0) {
-                result = value;
+            double scalar = this == AVG ? type.rounded(1.0 / ranks) : scalar(rank);
+            boolean multiplies = this == AVG || this == PRE_MUL_SUM;
+            if (i == 1) {
+                result = multiplies ? type.rounded(value * scalar) : value;
                 continue;
             }
             result = switch (this) {
-                case SUM, AVG, PRE_MUL_SUM -> result + value;
-                case PROD -> result * value;
+                case SUM -> type.rounded(result + value);
+                case PROD -> type.rounded(result * value);
                 case MAX -> Math.max(result, value);
                 case MIN -> Math.min(result, value);
-            };
-        }
-        return result;
-    }
-
-    private float floats(ElementFormat type, List<ByteBuffer> inputs, int index) {
-        float result = 0;
-        for (int rank = 0; rank < inputs.size(); rank++) {
-            float value = (float) type.number(inputs.get(rank), index);
-            if (this == PRE_MUL_SUM) {
-                value *= scalar(rank);
-            } else if (this == AVG) {
-                value *= 1f / inputs.size();
-            }
-            if (rank == 0) {
-                result = value;
-                continue;
-            }
-            result = switch (this) {
-                case SUM, AVG, PRE_MUL_SUM -> result + value;
-                case PROD -> result * value;
-                case MAX -> Math.max(result, value);
-                case MIN -> Math.min(result, value);
+                case AVG, PRE_MUL_SUM -> type.multiplyAdd(value, scalar, result);
             };
         }
         return result;

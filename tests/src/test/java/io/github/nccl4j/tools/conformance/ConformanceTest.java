@@ -135,12 +135,12 @@ class ConformanceTest {
     void aWrongElementAndOneBeyondTheBufferAreSeen() {
         List<ByteBuffer> inputs = List.of(floats(1, 2, 4), floats(0.1f, 0, 0));
         Expectation exact = new Expectation(ElementFormat.FLOAT32, inputs, floats(9, 9), true);
-        exact.reduced(Reduction.SUM, 0, 1, 1);
+        exact.reduced(Reduction.SUM, 0, 1, 1, 0);
         exact.compare(floats(9, 1.1f));
         assertThrows(AssertionError.class, () -> exact.compare(floats(9, Math.nextUp(1.1f))));
         assertThrows(AssertionError.class, () -> exact.compare(floats(8, 1.1f)));
         Expectation near = new Expectation(ElementFormat.FLOAT32, inputs, floats(9, 9), false);
-        near.reduced(Reduction.SUM, 0, 1, 1);
+        near.reduced(Reduction.SUM, 0, 1, 1, 0);
         near.compare(floats(9, Math.nextUp(1.1f)));
         assertThrows(AssertionError.class, () -> near.compare(floats(9, 1.10001f)));
         assertThrows(AssertionError.class, () -> near.compare(floats(Math.nextUp(9f), 1.1f)));
@@ -151,6 +151,49 @@ class ConformanceTest {
             zone.part(0, 3).fill(7.0);
             assertThrows(AssertionError.class, zone::content);
         }
+    }
+
+    @Test
+    void aReductionEndsWithTheLastRankOrWithAny() {
+        // The sum is 1 if rank 2 is the last, else 0.
+        List<ByteBuffer> inputs = List.of(floats(1e8f), floats(-1e8f), floats(1));
+        for (int last = 0; last < inputs.size(); last++) {
+            Expectation result = new Expectation(ElementFormat.FLOAT32, inputs, floats(9), true);
+            result.reduced(Reduction.SUM, 0, 1, 0, last);
+            ByteBuffer right = floats(last == 2 ? 1 : 0);
+            ByteBuffer other = floats(last == 2 ? 0 : 1);
+            result.compare(right);
+            assertThrows(AssertionError.class, () -> result.compare(other));
+        }
+        Expectation any = new Expectation(ElementFormat.FLOAT32, inputs, floats(9, 9), true);
+        any.reduced(Reduction.SUM, 0, 1, 1, Expectation.ANY);
+        any.compare(floats(9, 0));
+        any.compare(floats(9, 1));
+        assertThrows(AssertionError.class, () -> any.compare(floats(9, 2)));
+        assertThrows(AssertionError.class, () -> any.compare(floats(1, 1)));
+    }
+
+    /** 16-bit floats are rounded after each step, 8-bit floats after a product, too. */
+    @Test
+    void eachStepOfAReductionIsRounded() {
+        assertEquals(Double.POSITIVE_INFINITY, reduced(ElementFormat.FLOAT16, Reduction.SUM, 0, -65504, 65504, 65504));
+        assertEquals(65504, reduced(ElementFormat.FLOAT16, Reduction.SUM, 1, -65504, 65504, 65504));
+        assertEquals(256, reduced(ElementFormat.BFLOAT16, Reduction.SUM, 2, 256, 1, 1));
+        assertEquals(258, reduced(ElementFormat.BFLOAT16, Reduction.SUM, 0, 256, 1, 1));
+        // A third is 0.3125, a third of 7 is 2.
+        assertEquals(6, reduced(ElementFormat.FLOAT8E5M2, Reduction.AVG, 2, 7, 7, 7));
+    }
+
+    private static double reduced(ElementFormat type, Reduction reduction, int last, double... elements) {
+        List<ByteBuffer> inputs = new ArrayList<>();
+        for (double element : elements) {
+            ByteBuffer input = ByteBuffer.allocate(type.size).order(ByteOrder.nativeOrder());
+            type.putNumber(input, 0, element);
+            inputs.add(input);
+        }
+        ByteBuffer result = ByteBuffer.allocate(type.size).order(ByteOrder.nativeOrder());
+        reduction.put(type, inputs, 0, last, result, 0);
+        return type.number(result, 0);
     }
 
     @Test
