@@ -52,6 +52,7 @@ struct Channel::Ring {
   alignas(64) std::atomic<uint64_t> written;
   alignas(64) std::atomic<uint64_t> read;
   std::atomic<uint32_t> readFrames;  // number of the next slot, less kFirstFrame
+  std::atomic<uint32_t> credits;     // that the reader has returned
   // 0: none; else 1 more than the number of bytes that the writer must send. The reader sets it, the writer resets it.
   std::atomic<uint64_t> answer;
   // Both sides write the flags, but only around a wait: they stay in the caches of both while nobody waits.
@@ -271,6 +272,19 @@ bool Channel::receiveFrame(Frame& frame, char* elements) {
   return true;
 }
 
+void Channel::returnCredit() {
+  // Stored before the flag is loaded, as in consume: a writer may wait for each credit.
+  in_->credits = ++creditsReturned_;
+  wakeWriter();
+}
+
+uint32_t Channel::takeCredits() {
+  if (!rings_) return 0;
+  uint32_t before = creditsTaken_;
+  creditsTaken_ = out_->credits.load();
+  return creditsTaken_ - before;
+}
+
 void Channel::wakeReader() {
   if (out_->readerWaits.load() != 0 && out_->readerWaits.exchange(0) != 0) ringDoorbell();
 }
@@ -381,7 +395,7 @@ void Channel::withdraw() {
 bool Channel::arm(const Wait& wait) {
   if (!rings_) return false;
   bool reading = wait.frame || wait.bytes > 0;
-  bool writing = wait.freeSlots > 0 || wait.room || wait.answer;
+  bool writing = wait.freeSlots > 0 || wait.room || wait.answer || wait.credit;
   armed_ = true;
   // This side sets the flag and then checks the positions; the peer moves its position and then checks the flag. At
   // least one of the two sees the other's change.
@@ -391,7 +405,7 @@ bool Channel::arm(const Wait& wait) {
   wakeWriter();
   return (wait.frame && hasFrame()) || (wait.bytes > 0 && available() >= wait.bytes) ||
          (wait.freeSlots > 0 && hasSlots(wait.freeSlots)) || (wait.room && room() > 0) ||
-         (wait.answer && out_->answer.load() != 0);
+         (wait.answer && out_->answer.load() != 0) || (wait.credit && out_->credits.load() != creditsTaken_);
 }
 
 void Channel::disarm() {
@@ -443,7 +457,7 @@ void Channel::reset() {
   outSlots_ = inSlots_ = nullptr;
   nextOut_ = nextIn_ = peerReadFrames_ = kFirstFrame;
   written_ = read_ = peerWritten_ = peerRead_ = 0;
-  announcementsSeen_ = 0;
+  announcementsSeen_ = creditsReturned_ = creditsTaken_ = 0;
   peerProcess_ = 0;
   accepted_ = {};
   armed_ = ended_ = refused_ = false;

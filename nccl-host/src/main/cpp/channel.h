@@ -3,9 +3,9 @@
 // Where the system has memfd, the bytes go through memory that both ranks map. Each direction has slots of one cache line
 // for frames and the elements of short messages, and a ring of bytes for all other elements. The number in a slot tells
 // that its frame has arrived, and the elements in the slots after it, so the reader of a short message looks at one place.
-// It does not answer each frame: it reports the slots that it has read a quarter of them at a time. The socket between the
-// two ranks serves as doorbell and reports the death of the peer. A memfd has no name: the kernel frees it when its last
-// user ends, in any way. Without memfd all bytes go through the socket.
+// It does not answer each frame: it reports the slots that it has read a quarter of them at a time, and returns a credit for a
+// Send that did not wait for its Recv. The socket between the two ranks serves as doorbell and reports the death of the peer.
+// A memfd has no name: the kernel frees it when its last user ends, in any way. Without memfd all bytes go through the socket.
 //
 // Many elements need not pass the ring: their sender offers them, and the receiver copies them from the memory of the
 // sender's process (cross-memory attach). The sender waits for the answer before it sends anything else. If the system
@@ -45,6 +45,7 @@ class Channel {
     uint32_t freeSlots = 0;
     bool room = false;        // in the ring
     bool answer = false;      // to an offer
+    bool credit = false;
   };
 
   /** Elements in the memory of the process that sends them. */
@@ -82,7 +83,13 @@ class Channel {
    * shared memory.
    */
   bool receiveFrame(Frame& frame, char* elements);
-  /** True if the next frame has arrived and is of this kind. Only for shared memory. */
+  /** Returns a credit to the peer. Only for shared memory. */
+  void returnCredit();
+  /** The number of credits that the peer has returned since the last call. */
+  uint32_t takeCredits();
+  /** True if the next frame has arrived. Only for shared memory. */
+  bool hasFrame() const;
+  /** The same for a frame of this kind. */
   bool isNext(FrameKind kind) const;
   /** As sendParts of socket.h; may modify the parts. */
   long send(iovec* parts, size_t count);
@@ -135,7 +142,6 @@ class Channel {
   void ringDoorbell();
   void wakeWriter();
   static uint32_t slotsFor(size_t elements);
-  bool hasFrame() const;
   bool hasSlots(uint32_t wanted);
   size_t room(size_t wanted = 1);
   void write(const char* bytes, size_t size);
@@ -160,6 +166,8 @@ class Channel {
   uint32_t nextIn_ = kFirstFrame;
   uint32_t peerReadFrames_ = kFirstFrame;
   uint32_t announcementsSeen_ = 0;
+  uint32_t creditsReturned_ = 0;
+  uint32_t creditsTaken_ = 0;
   pid_t peerProcess_ = 0;  // 0: no copies
   bool refused_ = false;   // this side must not offer
   Offer accepted_;         // what is left of it

@@ -175,11 +175,17 @@ bool Peer::takeWaiting() {
   return true;
 }
 
+bool Peer::hasBuffered() {
+  if (buffered == 0) return false;
+  uint32_t credits = data.takeCredits();
+  if (credits > buffered) failUnintelligible();
+  buffered -= credits;
+  return buffered > 0;
+}
+
 bool Peer::endBufferedSend() {
-  if (buffered.empty() || frame.kind != FrameKind::Post || frame.call != Call::Recv) return false;
-  const Frame& mine = buffered.front();
-  if (frame.count != mine.count || frame.type != mine.type) return false;
-  buffered.pop_front();
+  if (frame.kind != FrameKind::Post || frame.call != Call::Recv || !hasBuffered()) return false;
+  buffered--;
   return true;
 }
 

@@ -91,12 +91,26 @@ struct Peer {
 
   /** True after the first Send of this rank that the peer received. Later ones may be buffered. */
   bool buffersSends = false;
-  /** Frames of buffered Sends of this rank without their Recv. */
-  Fifo<Frame> buffered;
+  /** True after the first Recv of this rank from the peer, whose later Sends may be buffered. */
+  bool receivesBuffered = false;
+  /** Number of buffered Sends of this rank that lacked their Recv when it last looked at the credits of the peer. */
+  size_t buffered = 0;
+  Frame lastBuffered;
   /** True if a Send of so many bytes is buffered. Its group must have no Recv of the peer. */
   bool buffers(size_t bytes) const { return buffersSends && data.shared() && bytes <= kMaxBuffered; }
-  bool hasTooManyBuffered() const { return buffered.size() > kMostBuffered; }
-  /** Removes the buffered Send whose Recv the last frame is; false if it is no such Recv. */
+  /** True if the peer may have buffered a Send of so many bytes. */
+  bool mayBuffer(size_t bytes) const { return receivesBuffered && bytes <= kMaxBuffered; }
+  /** True if the next Send must wait for a credit, unless there is one at which this rank has not looked. */
+  bool awaitsCredit() const { return buffered > kMostBuffered; }
+  /** True if a buffered Send lacks its Recv. Looks at the credits of the peer. */
+  bool hasBuffered();
+  bool hasTooManyBuffered() { return awaitsCredit() && hasBuffered() && awaitsCredit(); }
+  /**
+   * While a Send waits for a credit: true if a frame, or the end of the peer, has arrived, and not enough credits before it. If they
+   * are enough, the frame is that of a later call.
+   */
+  bool hasFrameBeforeCredit() { return (data.hasFrame() || data.ended()) && hasTooManyBuffered(); }
+  /** True if the last frame is the Recv of a buffered Send, which then no longer lacks it. */
   bool endBufferedSend();
 
   // Unused messages of the peer for new communicators.

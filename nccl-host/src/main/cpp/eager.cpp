@@ -370,13 +370,14 @@ class EagerMessages {
       if (!isIdle(*lane->peer, lane->sentBytes())) return false;
       // Two frames would be needed.
       if (lane->both() && (lane->send->count != lane->recv->count || lane->send->type != lane->recv->type)) return false;
-      if (lane->isBuffered()) lane->peer->buffered.makeRoom();
+      lane->unannounced = lane->send == nullptr && lane->peer->mayBuffer(lane->recv->bytes());
     }
     return true;
   }
 
   void send() {
     for (Lane* lane = lanes_; lane != end_; lane++) {
+      if (lane->unannounced) continue;
       const Operation& first = lane->send != nullptr ? *lane->send : *lane->recv;
       Frame frame = first.frame();
       frame.kind = FrameKind::Post;
@@ -385,10 +386,14 @@ class EagerMessages {
       frame.op = buffered ? kBuffered : lane->both() ? kAlsoReceives : int8_t{0};
       frame.add(first.send, lane->sentBytes());
       lane->peer->data.putFrame(frame, first.send);
-      if (buffered) lane->peer->buffered.push_back(frame);
+      if (!buffered) continue;
+      lane->peer->lastBuffered = frame;
+      lane->peer->buffered++;
     }
     Channel::fence();
-    for (Lane* lane = lanes_; lane != end_; lane++) lane->peer->data.wakeReader();
+    for (Lane* lane = lanes_; lane != end_; lane++) {
+      if (!lane->unannounced) lane->peer->data.wakeReader();
+    }
   }
 
   /** As for collectives. */
@@ -410,7 +415,9 @@ class EagerMessages {
   void finish() {
     for (const Lane* lane = lanes_; lane != end_; lane++) {
       if (lane->receivedBytes() > 0) memcpy(lane->recv->recv, lane->peer->inlined(), lane->receivedBytes());
+      if (lane->unannounced) lane->peer->data.returnCredit();
       if (lane->send != nullptr) lane->peer->buffersSends = true;
+      if (lane->recv != nullptr) lane->peer->receivesBuffered = true;
     }
   }
 
@@ -420,6 +427,7 @@ class EagerMessages {
     Peer* peer;
     const Operation* send;
     const Operation* recv;
+    bool unannounced;  // the Recv of a Send that may be buffered
 
     bool both() const { return send != nullptr && recv != nullptr; }
     /** True if the Send need not wait for its Recv. */
@@ -433,7 +441,8 @@ class EagerMessages {
       return frame.kind == FrameKind::Post && frame.sequence == comm.entered.sequence() && frame.root == comm.rank &&
              frame.count == own.count && frame.type == own.type &&
              frame.call == (recv != nullptr ? Call::Send : Call::Recv) &&
-             (both() ? frame.op == kAlsoReceives && peer->buffered.empty() : frame.op == 0 || host::isBuffered(frame)) &&
+             (both() ? frame.op == kAlsoReceives && !peer->hasBuffered()
+                     : host::isBuffered(frame) || (frame.op == 0 && !unannounced)) &&
              frame.inlined == receivedBytes();
     }
   };
@@ -441,7 +450,8 @@ class EagerMessages {
   /** Waits until few enough buffered Sends lack their Recv. */
   static Arrival awaitRecv(Peer& peer, Looks& looks) {
     while (peer.hasTooManyBuffered()) {
-      if (peer.receiveFrame() > 0) {
+      if (peer.hasFrameBeforeCredit()) {
+        if (peer.receiveFrame() <= 0) return Arrival::None;
         if (!peer.endBufferedSend()) return Arrival::Wrong;
       } else if (!looks.again()) {
         return Arrival::None;
@@ -454,7 +464,7 @@ class EagerMessages {
     for (Lane* lane = lanes_; lane != end_; lane++) {
       if (lane->peer == &peer) return *lane;
     }
-    *end_ = {&peer, nullptr, nullptr};
+    *end_ = {&peer, nullptr, nullptr, false};
     return *end_++;
   }
 

@@ -5,7 +5,8 @@
 // announcement, or follow it. Many elements of the only Send to a rank are offered in its announcement; see channel.h.
 //
 // As in NCCL, the first Send to a rank waits for its Recv. Later short ones are buffered in the channel: they do not wait while
-// at most kMostBuffered of them lack their Recv, which arrives during a later operation.
+// at most kMostBuffered of them lack their Recv. The Recv of a Send that may be buffered is not announced before the Send arrives,
+// unless that takes long. If the Send is buffered, the Recv returns a credit instead.
 
 #include <string.h>
 
@@ -46,7 +47,9 @@ class PointToPoint final : public Task {
     }
     if (isSent_) {
       for (const Peer& peer : comm_.peers) {
-        if (isBuffered(peer)) laneOf(peer).send = nullptr;
+        Lane& lane = laneOf(peer);
+        if (isBuffered(peer)) lane.send = nullptr;
+        lane.unannounced = lane.recv != nullptr && lane.send == nullptr && peer.mayBuffer(lane.recv->bytes());
       }
       return;
     }
@@ -72,11 +75,15 @@ class PointToPoint final : public Task {
       }
       for (; recv != nullptr; recv = recv->next) peer.post(post(*recv), nullptr, 0);
       // Announcements that arrived during earlier waits.
-      if (unfinished(peer) || !peer.buffered.empty()) match(peer);
+      if (unfinished(peer) || peer.buffered > 0) match(peer);
     }
   }
 
   bool involves(const Peer& peer) const override { return unfinished(peer); }
+
+  void announceWait() override {
+    for (Peer& peer : comm_.peers) announceRecv(peer);
+  }
 
   bool wantsFrame(Peer& peer) override {
     return laneOf(peer).incoming.size == 0 && arriving(peer) == nullptr && unfinished(peer);
@@ -147,7 +154,9 @@ class PointToPoint final : public Task {
   }
 
   bool complete() const override {
-    return std::none_of(comm_.peers.begin(), comm_.peers.end(), [&](const Peer& peer) { return unfinished(peer); });
+    return std::none_of(comm_.peers.begin(), comm_.peers.end(), [&](Peer& peer) {
+      return isOpen(lanes_[static_cast<size_t>(peer.rank)]) || peer.hasTooManyBuffered();
+    });
   }
 
   std::string name() const override { return nameOf(operations_, count_); }
@@ -165,6 +174,7 @@ class PointToPoint final : public Task {
     // The first calls of this rank that are not matched.
     Operation* send = nullptr;
     Operation* recv = nullptr;
+    bool unannounced = false;  // the only Recv
     bool offered = false;  // the elements of the only Send
     Operation* large = nullptr;  // the first matched Recv whose Data frame is to come
     Operation* last = nullptr;   // the last Recv whose elements arrive
@@ -182,14 +192,14 @@ class PointToPoint final : public Task {
     return lane.send != nullptr || lane.recv != nullptr || lane.large != nullptr || lane.incoming.size > 0;
   }
   bool unfinished(const Peer& peer) const {
-    return isOpen(lanes_[static_cast<size_t>(peer.rank)]) || peer.hasTooManyBuffered();
+    return isOpen(lanes_[static_cast<size_t>(peer.rank)]) || peer.awaitsCredit();
   }
 
   static const Operation& first(const Lane& lane) {
     if (lane.incoming.size > 0) return *lane.last;
     return lane.large != nullptr ? *lane.large : lane.recv != nullptr ? *lane.recv : *lane.send;
   }
-  Frame firstUnfinished(Peer& peer) { return isOpen(laneOf(peer)) ? first(laneOf(peer)).frame() : peer.buffered.front(); }
+  Frame firstUnfinished(Peer& peer) { return isOpen(laneOf(peer)) ? first(laneOf(peer)).frame() : peer.lastBuffered; }
 
   static bool isEager(const Operation& message) { return message.bytes() <= kEager; }
 
@@ -212,8 +222,15 @@ class PointToPoint final : public Task {
       Frame frame = post(*lane.send);
       frame.op = kBuffered;
       peer.postInlined(frame, lane.send->send, lane.send->bytes());
-      peer.buffered.push_back(frame);
+      peer.lastBuffered = frame;
+      peer.buffered++;
     }
+  }
+
+  /** Announces the only Recv from a peer, unless it is announced. */
+  void announceRecv(Peer& peer) {
+    Lane& lane = laneOf(peer);
+    if (std::exchange(lane.unannounced, false)) peer.post(post(*lane.recv), nullptr, 0);
   }
 
   Frame post(const Operation& operation) const {
@@ -236,10 +253,9 @@ class PointToPoint final : public Task {
 
   void match(Peer& peer) {
     Lane& lane = laneOf(peer);
-    while (!peer.remoteRecvs.empty() && !peer.buffered.empty()) {
-      agree(peer, peer.remoteRecvs.front(), peer.buffered.front());
+    while (!peer.remoteRecvs.empty() && peer.hasBuffered()) {
       peer.remoteRecvs.pop_front();
-      peer.buffered.pop_front();
+      peer.buffered--;
     }
     while (!peer.remoteRecvs.empty() && lane.send != nullptr) {
       const Operation& mine = *lane.send;
@@ -255,7 +271,10 @@ class PointToPoint final : public Task {
       agree(peer, theirs.frame, mine.frame());
       // The beginning of the elements is in their string already.
       if (theirs.missing > 0 && !theirs.elements.empty()) break;
+      if (host::isBuffered(theirs.frame) && std::exchange(lane.unannounced, false)) peer.data.returnCredit();
+      announceRecv(peer);
       lane.recv = mine.next;
+      peer.receivesBuffered = true;
       if (!isEager(mine)) {
         if (lane.large == nullptr) {
           if (peer.acceptOffer(theirs.frame, mine.bytes())) {

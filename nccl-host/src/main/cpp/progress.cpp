@@ -212,10 +212,11 @@ class Runner {
           (first.offered ? wait.answer : wait.room) = true;
         }
       }
+      wait.credit = peer.awaitsCredit();
       if (peer.data.arm(wait)) wakeTime = 0;
       short events = 0;
       if (wait.frame || wait.bytes > 0) events |= POLLIN;
-      if (wait.freeSlots > 0 || wait.room || wait.answer) events |= peer.data.shared() ? POLLIN : POLLOUT;
+      if (wait.freeSlots > 0 || wait.room || wait.answer || wait.credit) events |= peer.data.shared() ? POLLIN : POLLOUT;
       if (events != 0) polled.push_back({peer.data.descriptor(), events, 0});
     }
     wakeTime = std::min({wakeTime, nextComparison_, comm().patience});
@@ -409,8 +410,8 @@ class Runner {
     if (peer.frame.kind == FrameKind::Waiting) {
       peer.waiting = peer.frame;
       task().compareWaiting(peer);
-    } else if (!peer.buffered.empty() && peer.frame.kind == FrameKind::Post && peer.frame.call == Call::Recv) {
-      task().verifyBuffered(peer);
+    } else if (peer.endBufferedSend()) {
+      return;
     } else if (peer.unverified.empty() || isBuffered(peer.frame)) {
       task().framed(peer);
     } else {
@@ -422,6 +423,7 @@ class Runner {
     size_t total = 0;
     while (!peer.dataEnded && total < kTurn) {
       if (wantsFrame(peer)) {
+        if (peer.awaitsCredit() && !peer.hasFrameBeforeCredit()) break;
         int got = peer.receiveFrame();
         if (got == 0) break;
         if (got < 0) {

@@ -96,10 +96,6 @@ void Task::verifyLate(Peer& peer) const {
   peer.unverified.pop_front();
 }
 
-void Task::verifyBuffered(Peer& peer) const {
-  if (!peer.endBufferedSend()) failMismatch(peer, peer.frame, peer.buffered.front());
-}
-
 void Task::checkBuffered(const Peer& peer) const {
   const Frame& send = peer.frame;
   bool valid = peer.data.shared() && send.root == comm_.rank && validType(send.type) && send.count <= kMaxBuffered &&

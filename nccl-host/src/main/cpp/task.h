@@ -133,8 +133,6 @@ class Task {
   virtual void start() = 0;
   /** Compares the peer's frame with that of a call that this rank completed without it. */
   void verifyLate(Peer& peer) const;
-  /** Compares the peer's frame, a Recv, with the buffered Send of this rank that it receives. */
-  void verifyBuffered(Peer& peer) const;
   /** Keeps the peer's frame, a buffered Send, for a later Recv. */
   void keepBuffered(Peer& peer) const;
   /** Compares the last Waiting frame of a peer with the call of that number, unless this rank has still to call it. */

@@ -257,6 +257,23 @@ TEST_P(SharedChannelTest, ADoorbellRingsForAFrameAndForAFreeSlot) {
   EXPECT_TRUE(readable(left));
 }
 
+TEST_P(SharedChannelTest, ADoorbellRingsForACredit) {
+  Channel::Wait wait;
+  wait.credit = true;
+  EXPECT_FALSE(left.arm(wait));
+  EXPECT_FALSE(readable(left));
+  right.returnCredit();
+  EXPECT_TRUE(readable(left));
+  left.disarm();
+  EXPECT_TRUE(left.arm(wait)) << "a credit is there already";
+  left.disarm();
+  right.returnCredit();
+  EXPECT_EQ(2u, left.takeCredits());
+  EXPECT_EQ(0u, left.takeCredits());
+  EXPECT_EQ(0u, right.takeCredits());
+  EXPECT_FALSE(left.arm(wait));
+}
+
 TEST_P(SharedChannelTest, AnAnnouncementIsSeenOnce) {
   EXPECT_FALSE(right.messageAnnounced());
   left.announceMessage();

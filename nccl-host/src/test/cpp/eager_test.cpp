@@ -673,8 +673,38 @@ TEST_F(EagerMessagesTest, ATaskAwaitsTheOtherRankOfABufferedSend) {
     ASSERT_TRUE(other.sendFrame(elements));
     runPointToPoint(*three.comm, group.data(), group.size(), std::move(half));
     EXPECT_EQ((Elements{10, 20, 0, 0}), all());
-    EXPECT_EQ(1u, three.peer(1).buffered.size());
+    EXPECT_EQ(1u, three.peer(1).buffered);
   }
+}
+
+// The second Recv is not announced, and the task is begun by it.
+TEST_F(EagerMessagesTest, ATaskAwaitsABufferedSend) {
+  for (bool buffered : {true, false}) {
+    std::vector<Operation> group = {recv()};
+    rank.peer(1).receivesBuffered = false;
+    for (bool first : {true, false}) {
+      EXPECT_FALSE(ends(group));
+      EXPECT_EQ(first ? "Recv" : "none", sentFrame());
+      Frame frame = send().frame();
+      frame.kind = FrameKind::Post;
+      frame.root = 0;
+      const int32_t elements[] = {10, 20};
+      frame.add(elements, sizeof elements);
+      if (buffered) frame.op = kBuffered;
+      ASSERT_TRUE(theirs.sendFrame(frame));
+      runPointToPoint(*rank.comm, group.data(), group.size(), std::move(begun));
+      begun = {};
+      EXPECT_EQ((Elements{10, 20, 0, 0}), all());
+    }
+    EXPECT_EQ(buffered ? "none" : "Recv", sentFrame());
+    EXPECT_EQ(buffered ? 1u : 0u, theirs.takeCredits());
+  }
+}
+
+TEST_F(EagerMessagesTest, ARecvOfManyElementsIsAnnounced) {
+  rank.peer(1).receivesBuffered = true;
+  EXPECT_FALSE(ends({recv(kMaxBuffered / sizeof(int32_t) + 1)}));
+  EXPECT_EQ("Recv", sentFrame());
 }
 
 TEST_F(EagerMessagesTest, AnotherCallOfThePeerIsKept) {
