@@ -175,18 +175,29 @@ bool Peer::takeWaiting() {
   return true;
 }
 
-bool Peer::hasBuffered() {
-  if (buffered == 0) return false;
+void Peer::takeCredits() {
+  if (buffered == 0) return;
   uint32_t credits = data.takeCredits();
   if (credits > buffered) failUnintelligible();
   buffered -= credits;
-  return buffered > 0;
+}
+
+bool Peer::takeCreditsBeforeFrame() {
+  // In this order: all credits that the peer returned before it sent the frame are then there.
+  bool arrived = data.hasFrame() || data.ended();
+  takeCredits();
+  return arrived && awaitsCredit();
 }
 
 bool Peer::endBufferedSend() {
-  if (frame.kind != FrameKind::Post || frame.call != Call::Recv || !hasBuffered()) return false;
+  takeCredits();
+  if (buffered == 0) return false;
   buffered--;
   return true;
+}
+
+bool Peer::endBufferedSendByFrame() {
+  return frame.kind == FrameKind::Post && frame.call == Call::Recv && endBufferedSend();
 }
 
 int Peer::receiveFrame() {

@@ -93,25 +93,30 @@ struct Peer {
   bool buffersSends = false;
   /** True after the first Recv of this rank from the peer, whose later Sends may be buffered. */
   bool receivesBuffered = false;
-  /** Number of buffered Sends of this rank that lacked their Recv when it last looked at the credits of the peer. */
+  /** Number of buffered Sends of this rank without their Recv, as far as this rank has taken the credits of the peer. */
   size_t buffered = 0;
   Frame lastBuffered;
   /** True if a Send of so many bytes is buffered. Its group must have no Recv of the peer. */
   bool buffers(size_t bytes) const { return buffersSends && data.shared() && bytes <= kMaxBuffered; }
+  /** Call with the frame of a buffered Send that was sent. */
+  void addBuffered(const Frame& send) {
+    lastBuffered = send;
+    buffered++;
+  }
   /** True if the peer may have buffered a Send of so many bytes. */
   bool mayBuffer(size_t bytes) const { return receivesBuffered && bytes <= kMaxBuffered; }
-  /** True if the next Send must wait for a credit, unless there is one at which this rank has not looked. */
+  /** True if too many buffered Sends lack their Recv: the last one has to wait. */
   bool awaitsCredit() const { return buffered > kMostBuffered; }
-  /** True if a buffered Send lacks its Recv. Looks at the credits of the peer. */
-  bool hasBuffered();
-  bool hasTooManyBuffered() { return awaitsCredit() && hasBuffered() && awaitsCredit(); }
+  void takeCredits();
   /**
-   * While a Send waits for a credit: true if a frame, or the end of the peer, has arrived, and not enough credits before it. If they
-   * are enough, the frame is that of a later call.
+   * Takes credits for a Send that waits for them. Returns true if they do not suffice and a frame, or the end of the peer, came after
+   * them. A frame that comes after enough credits belongs to a later call.
    */
-  bool hasFrameBeforeCredit() { return (data.hasFrame() || data.ended()) && hasTooManyBuffered(); }
-  /** True if the last frame is the Recv of a buffered Send, which then no longer lacks it. */
+  bool takeCreditsBeforeFrame();
+  /** Ends a buffered Send with an announced Recv; returns false if none lacks its Recv. */
   bool endBufferedSend();
+  /** As above, if the last frame announces a Recv. */
+  bool endBufferedSendByFrame();
 
   // Unused messages of the peer for new communicators.
   Fifo<RegroupNote> regroups;

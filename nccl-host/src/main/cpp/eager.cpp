@@ -68,7 +68,7 @@ class Looks {
 Arrival takeLate(Peer& peer) {
   while (!peer.unverified.empty()) {
     if (peer.receiveFrame() <= 0) return Arrival::None;
-    if (peer.endBufferedSend()) continue;
+    if (peer.endBufferedSendByFrame()) continue;
     if (!isSameCall(peer.frame, peer.unverified.front()) || peer.frame.inlined > 0) return Arrival::Wrong;
     peer.unverified.pop_front();
   }
@@ -82,7 +82,7 @@ Arrival takeFrame(Peer& peer, Looks& looks, IsRight&& isRight) {
     Arrival late = takeLate(peer);
     if (late == Arrival::Wrong) return late;
     if (late == Arrival::Right && peer.receiveFrame() > 0) {
-      if (peer.endBufferedSend()) continue;
+      if (peer.endBufferedSendByFrame()) continue;
       return isRight(peer.frame) ? Arrival::Right : Arrival::Wrong;
     }
     if (!looks.again()) return Arrival::None;
@@ -386,9 +386,7 @@ class EagerMessages {
       frame.op = buffered ? kBuffered : lane->both() ? kAlsoReceives : int8_t{0};
       frame.add(first.send, lane->sentBytes());
       lane->peer->data.putFrame(frame, first.send);
-      if (!buffered) continue;
-      lane->peer->lastBuffered = frame;
-      lane->peer->buffered++;
+      if (buffered) lane->peer->addBuffered(frame);
     }
     Channel::fence();
     for (Lane* lane = lanes_; lane != end_; lane++) {
@@ -402,11 +400,16 @@ class EagerMessages {
     for (Lane* lane = lanes_; lane != end_; lane++) {
       Peer& peer = *lane->peer;
       if (lane->isBuffered()) {
-        Arrival arrival = awaitRecv(peer, looks);
+        Arrival arrival = awaitCredit(peer, looks);
         if (arrival == Arrival::Wrong) begun.arrived |= 1u << peer.rank;
         if (arrival != Arrival::Right) return false;
-      } else if (!await(peer, looks, begun, [&](const Frame& frame) { return lane->isMatch(frame, comm_); })) {
-        return false;
+      } else {
+        auto isRight = [&](const Frame& frame) {
+          // Of Recvs that the peer called before.
+          peer.takeCredits();
+          return lane->isMatch(frame, comm_);
+        };
+        if (!await(peer, looks, begun, isRight)) return false;
       }
     }
     return true;
@@ -441,19 +444,19 @@ class EagerMessages {
       return frame.kind == FrameKind::Post && frame.sequence == comm.entered.sequence() && frame.root == comm.rank &&
              frame.count == own.count && frame.type == own.type &&
              frame.call == (recv != nullptr ? Call::Send : Call::Recv) &&
-             (both() ? frame.op == kAlsoReceives && !peer->hasBuffered()
+             (both() ? frame.op == kAlsoReceives && peer->buffered == 0
                      : host::isBuffered(frame) || (frame.op == 0 && !unannounced)) &&
              frame.inlined == receivedBytes();
     }
   };
 
   /** Waits until few enough buffered Sends lack their Recv. */
-  static Arrival awaitRecv(Peer& peer, Looks& looks) {
-    while (peer.hasTooManyBuffered()) {
-      if (peer.hasFrameBeforeCredit()) {
+  static Arrival awaitCredit(Peer& peer, Looks& looks) {
+    while (peer.awaitsCredit()) {
+      if (peer.takeCreditsBeforeFrame()) {
         if (peer.receiveFrame() <= 0) return Arrival::None;
-        if (!peer.endBufferedSend()) return Arrival::Wrong;
-      } else if (!looks.again()) {
+        if (!peer.endBufferedSendByFrame()) return Arrival::Wrong;
+      } else if (peer.awaitsCredit() && !looks.again()) {
         return Arrival::None;
       }
     }

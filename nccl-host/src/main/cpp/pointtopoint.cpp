@@ -154,9 +154,7 @@ class PointToPoint final : public Task {
   }
 
   bool complete() const override {
-    return std::none_of(comm_.peers.begin(), comm_.peers.end(), [&](Peer& peer) {
-      return isOpen(lanes_[static_cast<size_t>(peer.rank)]) || peer.hasTooManyBuffered();
-    });
+    return std::none_of(comm_.peers.begin(), comm_.peers.end(), [&](const Peer& peer) { return unfinished(peer); });
   }
 
   std::string name() const override { return nameOf(operations_, count_); }
@@ -222,8 +220,7 @@ class PointToPoint final : public Task {
       Frame frame = post(*lane.send);
       frame.op = kBuffered;
       peer.postInlined(frame, lane.send->send, lane.send->bytes());
-      peer.lastBuffered = frame;
-      peer.buffered++;
+      peer.addBuffered(frame);
     }
   }
 
@@ -253,10 +250,7 @@ class PointToPoint final : public Task {
 
   void match(Peer& peer) {
     Lane& lane = laneOf(peer);
-    while (!peer.remoteRecvs.empty() && peer.hasBuffered()) {
-      peer.remoteRecvs.pop_front();
-      peer.buffered--;
-    }
+    while (!peer.remoteRecvs.empty() && peer.endBufferedSend()) peer.remoteRecvs.pop_front();
     while (!peer.remoteRecvs.empty() && lane.send != nullptr) {
       const Operation& mine = *lane.send;
       agree(peer, peer.remoteRecvs.front(), mine.frame());

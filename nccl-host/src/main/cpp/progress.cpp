@@ -407,11 +407,10 @@ class Runner {
 
   /** Passes the frame that arrived to its task. */
   void take(Peer& peer) {
+    if (peer.endBufferedSendByFrame()) return;
     if (peer.frame.kind == FrameKind::Waiting) {
       peer.waiting = peer.frame;
       task().compareWaiting(peer);
-    } else if (peer.endBufferedSend()) {
-      return;
     } else if (peer.unverified.empty() || isBuffered(peer.frame)) {
       task().framed(peer);
     } else {
@@ -423,7 +422,7 @@ class Runner {
     size_t total = 0;
     while (!peer.dataEnded && total < kTurn) {
       if (wantsFrame(peer)) {
-        if (peer.awaitsCredit() && !peer.hasFrameBeforeCredit()) break;
+        if (peer.awaitsCredit() && !peer.takeCreditsBeforeFrame()) break;
         int got = peer.receiveFrame();
         if (got == 0) break;
         if (got < 0) {

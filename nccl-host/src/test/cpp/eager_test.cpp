@@ -677,7 +677,7 @@ TEST_F(EagerMessagesTest, ATaskAwaitsTheOtherRankOfABufferedSend) {
   }
 }
 
-// The second Recv is not announced, and the task is begun by it.
+// The first Recv is announced, and the second one only if its Send is not buffered.
 TEST_F(EagerMessagesTest, ATaskAwaitsABufferedSend) {
   for (bool buffered : {true, false}) {
     std::vector<Operation> group = {recv()};
