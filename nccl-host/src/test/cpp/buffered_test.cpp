@@ -364,7 +364,13 @@ TEST_P(BufferedTest, ACreditStandsForARecv) {
 TEST_P(BufferedTest, ACollectiveOfThePeerComesRightAfterACredit) {
   receiveFirst();
   for (size_t i = 0; i < kMostBuffered; i++) ASSERT_EQ("", run(message(Call::Send, 1)));
+  theirs.returnCredit();
+  send(allReduce());
+  EXPECT_EQ("", run(message(Call::Send, 1)));
+  EXPECT_EQ("", collective(Call::AllReduce));
   sent();
+
+  // Also if they arrive while it waits.
   std::atomic<bool> ended{false};
   auto peer = std::async(std::launch::async, [&] {
     for (;;) {
