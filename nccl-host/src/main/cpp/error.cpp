@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "comm.h"
+#include "ofthread.h"
 
 namespace host {
 namespace {
@@ -30,17 +31,13 @@ GlobalError& globalError() {
 
 // NCCL has one text for the whole process. If ranks are threads of one process, this text is often another rank's. A
 // thread whose last communication failed therefore gets its own text; other threads get the newest of the process.
-thread_local bool ownTextIsNew = false;
-
 struct ThreadError {
+  bool isNew = false;
   std::string text;
   std::string returned;  // the last ncclGetLastError of this thread returned a pointer to this
 };
 
-ThreadError& threadError() {
-  thread_local ThreadError error;
-  return error;
-}
+ThreadError& threadError() { return ofThread<ThreadError>(); }
 
 std::string formatList(const char* pattern, va_list args) {
   PlainLocale plain;
@@ -96,17 +93,17 @@ std::string rankList(const std::vector<int>& first, size_t count) {
 }
 
 void recordError(const std::string& text) {
-  ownTextIsNew = true;
+  threadError().isNew = true;
   threadError().text = text;
   std::lock_guard<std::mutex> lock(globalError().mutex);
   globalError().text = text;
 }
 
-void forgetThreadError() { ownTextIsNew = false; }
+void forgetThreadError() { threadError().isNew = false; }
 
 const char* lastErrorText(const std::string& commText) {
   ThreadError& mine = threadError();
-  if (ownTextIsNew) {
+  if (mine.isNew) {
     mine.returned = mine.text;
   } else if (!commText.empty()) {
     mine.returned = commText;

@@ -1,16 +1,34 @@
 // ofthread.h: objects that each thread has of its own.
 #pragma once
 
+#include <utility>
+
 namespace host {
 
-/** The calling thread's T. Faster than a thread_local T with a constructor, of which each access asks whether it exists. */
+/**
+ * The pointer to the calling thread's T. It has a fixed place (-ftls-model in build-native.sh), so that no call looks for it. The
+ * object itself is on the heap: the C library keeps few such places for libraries that are loaded later.
+ */
+template <class T>
+struct OfThread {
+  static thread_local T* object;
+  ~OfThread() { delete std::exchange(object, nullptr); }
+};
+template <class T>
+thread_local T* OfThread<T>::object = nullptr;
+
+template <class T>
+__attribute__((noinline, cold)) void makeOfThread() {
+  OfThread<T>::object = new T;
+  // Deletes it at the end of the thread. A call after that, in another destructor of the thread, makes one more.
+  thread_local OfThread<T> owner;
+}
+
+/** The calling thread's T. */
 template <class T>
 T& ofThread() {
-  thread_local T* known = nullptr;
-  if (known != nullptr) return *known;
-  thread_local T instance;
-  known = &instance;
-  return instance;
+  if (OfThread<T>::object == nullptr) makeOfThread<T>();
+  return *OfThread<T>::object;
 }
 
 }  // namespace host

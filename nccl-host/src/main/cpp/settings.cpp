@@ -13,6 +13,7 @@
 #include <iterator>
 
 #include "error.h"
+#include "ofthread.h"
 
 namespace host {
 namespace {
@@ -60,6 +61,13 @@ double Setting::value() const {
 using namespace host;
 
 namespace {
+
+/** The memory to which the last calls of a thread returned pointers. */
+struct Returned {
+  std::string text;
+  std::string textOfKey;
+  const char* keys[std::size(settings)];
+};
 
 std::string textOf(const Setting& setting) { return format("%g", setting.value()); }
 
@@ -120,7 +128,7 @@ HOST_NUMBER_GETTER(ParamGetU64, uint64_t)
 extern "C" ncclResult_t ncclParamGetStr(ncclParamHandle_t h, const char** out) {
   return guarded([&]() -> ncclResult_t {
     requireArguments("ParamGetStr", h != nullptr && out != nullptr);
-    thread_local std::string text;
+    std::string& text = ofThread<Returned>().text;
     text = textOf(requireSetting("ParamGetStr", h));
     *out = text.c_str();
     return ncclSuccess;
@@ -150,7 +158,7 @@ extern "C" ncclResult_t ncclParamGetParameter(const char* key, const char** valu
     *valueLen = 0;
     const Setting* setting = find(key);
     if (setting == nullptr) fail(ncclInvalidArgument, "ParamGetParameter : the host engine has no parameter %s", key);
-    thread_local std::string text;
+    std::string& text = ofThread<Returned>().textOfKey;
     text = textOf(*setting);
     *value = text.c_str();
     *valueLen = static_cast<int>(text.size());
@@ -162,7 +170,7 @@ HOST_PROFILER_ALIAS(ncclParamGetParameter)
 extern "C" ncclResult_t ncclParamGetAllParameterKeys(const char*** table, int* tableLen) {
   return guarded([&]() -> ncclResult_t {
     requireArguments("ParamGetAllParameterKeys", table != nullptr && tableLen != nullptr);
-    thread_local const char* keys[std::size(settings)];
+    const char** keys = ofThread<Returned>().keys;
     std::transform(std::begin(settings), std::end(settings), keys, [](const Setting& setting) { return setting.key; });
     *table = keys;
     *tableLen = static_cast<int>(std::size(settings));
