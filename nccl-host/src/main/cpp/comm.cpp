@@ -25,8 +25,10 @@ namespace {
 struct Registry {
   std::mutex mutex;
   std::map<ncclComm_t, std::shared_ptr<Comm>> comms;
-  std::atomic<uint64_t> removals{0};
 };
+
+/** Number of communicators that left the registry. */
+std::atomic<uint64_t> removals{0};
 
 Registry& registry() {
   static Registry& instance = *new Registry;
@@ -481,7 +483,7 @@ void unregisterComm(const Comm& comm) {
   if (found == registry().comms.end()) return;
   last = std::move(found->second);
   registry().comms.erase(found);
-  registry().removals++;
+  removals++;
 }
 
 std::shared_ptr<Comm> findComm(ncclComm_t handle) {
@@ -509,7 +511,7 @@ std::shared_ptr<Comm> requireComm(ncclComm_t handle, const char* call) {
 }
 
 const std::shared_ptr<Comm>& requireReadyComm(ncclComm_t handle, const char* call, std::shared_ptr<Comm>& own) {
-  const std::shared_ptr<Comm>& last = lastComm().get(handle, registry().removals, [&] { return findComm(handle); });
+  const std::shared_ptr<Comm>& last = lastComm().get(handle, removals, [&] { return findComm(handle); });
   checkReady(last.get(), handle, call, kAllowNone);
   if (!last->profiler) return last;
   own = last;

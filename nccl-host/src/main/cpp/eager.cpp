@@ -362,15 +362,18 @@ class EagerMessages {
   bool prepare() {
     for (const Operation* operation = operations_; operation != operations_ + count_; operation++) {
       Lane& lane = laneOf(comm_.peers[static_cast<size_t>(operation->root)]);
-      const Operation*& place = operation->call == Call::Send ? lane.send : lane.recv;
+      bool sends = operation->call == Call::Send;
+      const Operation*& place = sends ? lane.send : lane.recv;
       if (place != nullptr) return false;
       place = operation;
+      (sends ? lane.sent : lane.received) = operation->bytes();
     }
     for (Lane* lane = lanes_; lane != end_; lane++) {
-      if (!isIdle(*lane->peer, lane->sentBytes())) return false;
+      if (!isIdle(*lane->peer, lane->sent)) return false;
       // Two frames would be needed.
       if (lane->both() && (lane->send->count != lane->recv->count || lane->send->type != lane->recv->type)) return false;
-      lane->unannounced = lane->send == nullptr && lane->peer->mayBuffer(lane->recv->bytes());
+      lane->buffered = lane->recv == nullptr && lane->peer->buffers(lane->sent);
+      lane->unannounced = lane->send == nullptr && lane->peer->mayBuffer(lane->received);
     }
     return true;
   }
@@ -382,11 +385,10 @@ class EagerMessages {
       Frame frame = first.frame();
       frame.kind = FrameKind::Post;
       frame.sequence = comm_.entered.sequence();
-      bool buffered = lane->isBuffered();
-      frame.op = buffered ? kBuffered : lane->both() ? kAlsoReceives : int8_t{0};
-      frame.add(first.send, lane->sentBytes());
+      frame.op = lane->buffered ? kBuffered : lane->both() ? kAlsoReceives : int8_t{0};
+      frame.add(first.send, lane->sent);
       lane->peer->data.putFrame(frame, first.send);
-      if (buffered) lane->peer->addBuffered(frame);
+      if (lane->buffered) lane->peer->addBuffered(frame);
     }
     Channel::fence();
     for (Lane* lane = lanes_; lane != end_; lane++) {
@@ -399,7 +401,7 @@ class EagerMessages {
     Looks looks(comm_.crowded);
     for (Lane* lane = lanes_; lane != end_; lane++) {
       Peer& peer = *lane->peer;
-      if (lane->isBuffered()) {
+      if (lane->buffered) {
         Arrival arrival = awaitCredit(peer, looks);
         if (arrival == Arrival::Wrong) begun.arrived |= 1u << peer.rank;
         if (arrival != Arrival::Right) return false;
@@ -417,7 +419,7 @@ class EagerMessages {
 
   void finish() {
     for (const Lane* lane = lanes_; lane != end_; lane++) {
-      if (lane->receivedBytes() > 0) memcpy(lane->recv->recv, lane->peer->inlined(), lane->receivedBytes());
+      if (lane->received > 0) memcpy(lane->recv->recv, lane->peer->inlined(), lane->received);
       if (lane->unannounced) lane->peer->data.returnCredit();
       if (lane->send != nullptr) lane->peer->buffersSends = true;
       if (lane->recv != nullptr) lane->peer->receivesBuffered = true;
@@ -430,13 +432,12 @@ class EagerMessages {
     Peer* peer;
     const Operation* send;
     const Operation* recv;
+    size_t sent;       // bytes
+    size_t received;
+    bool buffered;     // the Send need not wait for its Recv
     bool unannounced;  // the Recv of a Send that may be buffered
 
     bool both() const { return send != nullptr && recv != nullptr; }
-    /** True if the Send need not wait for its Recv. */
-    bool isBuffered() const { return recv == nullptr && peer->buffers(send->bytes()); }
-    size_t sentBytes() const { return send != nullptr ? send->bytes() : 0; }
-    size_t receivedBytes() const { return recv != nullptr ? recv->bytes() : 0; }
 
     /** True if the peer's frame announces the calls that match these, and no other. */
     bool isMatch(const Frame& frame, const Comm& comm) const {
@@ -446,7 +447,7 @@ class EagerMessages {
              frame.call == (recv != nullptr ? Call::Send : Call::Recv) &&
              (both() ? frame.op == kAlsoReceives && peer->buffered == 0
                      : host::isBuffered(frame) || (frame.op == 0 && !unannounced)) &&
-             frame.inlined == receivedBytes();
+             frame.inlined == received;
     }
   };
 
@@ -467,7 +468,8 @@ class EagerMessages {
     for (Lane* lane = lanes_; lane != end_; lane++) {
       if (lane->peer == &peer) return *lane;
     }
-    *end_ = {&peer, nullptr, nullptr, false};
+    *end_ = {};
+    end_->peer = &peer;
     return *end_++;
   }
 
@@ -498,14 +500,12 @@ bool run(Comm& comm, const Operation* operations, size_t count, Begun& begun) {
 
 bool runEagerly(Comm& comm, const Operation* operations, size_t count, Begun& begun) {
   if (comm.ranks > kMostRanks || count > kMostMessages) return false;
-  bool eager = std::all_of(operations, operations + count, [&](const Operation& operation) {
-    return isEager(operation, comm);
-  });
-  if (!eager) return false;
-  bool messages = std::all_of(operations, operations + count, [](const Operation& operation) {
-    return isPointToPoint(operation.call);
-  });
-  if (messages) return run<EagerMessages>(comm, operations, count, begun);
+  size_t messages = 0;
+  for (const Operation* operation = operations; operation != operations + count; operation++) {
+    if (!isEager(*operation, comm)) return false;
+    messages += isPointToPoint(operation->call);
+  }
+  if (messages == count) return run<EagerMessages>(comm, operations, count, begun);
   if (count != 1) return false;
   if (isShortBroadcast(*operations)) return run<EagerBroadcast>(comm, operations, count, begun);
   if (isInChunks(*operations, comm.ranks)) return run<EagerChunks>(comm, operations, count, begun);

@@ -18,23 +18,27 @@ namespace {
 constexpr size_t kKeptOperations = 256;
 
 struct Group {
-  int depth = 0;
   Queue queue;
   std::vector<InitJob> jobs;
   std::unique_ptr<Failure> failure;
 };
 
-Group& group() { return ofThread<Group>(); }
+struct Groups {
+  int depth = 0;
+  std::unique_ptr<Group> outermost;  // while one is open; else memory for the next one, or NULL
+};
+
+Groups& groups() { return ofThread<Groups>(); }
 
 ncclResult_t closeGroup(ncclSimInfo_t* simulated) {
-  Group& mine = group();
-  const char* name = simulated != nullptr ? "ncclGroupSimulateEnd" : "ncclGroupEnd";
-  if (mine.depth == 0) fail(ncclInvalidUsage, "%s: not in a group call.", name);
+  Groups& mine = groups();
+  if (mine.depth == 0) {
+    fail(ncclInvalidUsage, "%s: not in a group call.", simulated != nullptr ? "ncclGroupSimulateEnd" : "ncclGroupEnd");
+  }
   if (--mine.depth > 0) return ncclSuccess;
-  // Taken before they run: a profiler may open the next group while they do.
-  std::vector<InitJob> jobs = std::move(mine.jobs);
-  std::unique_ptr<Failure> failure = std::move(mine.failure);
-  Queue queue = std::move(mine.queue);
+  // Taken before it runs: a profiler may open the next group meanwhile.
+  std::unique_ptr<Group> group = std::move(mine.outermost);
+  auto& [queue, jobs, failure] = *group;
   for (InitJob& job : jobs) {
     if (!failure && simulated == nullptr) continue;
     drop(job);
@@ -53,9 +57,8 @@ ncclResult_t closeGroup(ncclSimInfo_t* simulated) {
   if (!queue.operations.empty()) {
     ncclResult_t launched = launch(queue);
     if (result == ncclSuccess) result = launched;
-    // The next group of this thread uses the memory again.
     queue.clear();
-    if (queue.operations.capacity() <= kKeptOperations) mine.queue = std::move(queue);
+    if (!mine.outermost && queue.operations.capacity() <= kKeptOperations) mine.outermost = std::move(group);
   }
   forgetThreadError();
   return result;
@@ -63,18 +66,16 @@ ncclResult_t closeGroup(ncclSimInfo_t* simulated) {
 
 }  // namespace
 
-bool insideGroup() { return group().depth > 0; }
+bool insideGroup() { return groups().depth > 0; }
 
 void noteGroupFailure(const Failure& failure) {
-  Group& mine = group();
-  if (mine.depth > 0 && !mine.failure) mine.failure = std::make_unique<Failure>(failure);
+  if (insideGroup() && !groups().outermost->failure) groups().outermost->failure = std::make_unique<Failure>(failure);
 }
 
 ncclResult_t submit(const CommRef& comm, Operation&& operation, const StreamRef& stream) {
   if (comm->faults) operation.addExtras().faults = comm->faults->at(operation.call);
-  Group& mine = group();
-  if (mine.depth > 0) {
-    mine.queue.add(comm, stream, std::move(operation));
+  if (Groups& mine = groups(); mine.depth > 0) {
+    mine.outermost->queue.add(comm, stream, std::move(operation));
     return ncclSuccess;
   }
   // A profiler may make calls in other streams meanwhile.
@@ -85,16 +86,16 @@ ncclResult_t submit(const CommRef& comm, Operation&& operation, const StreamRef&
 }
 
 ncclResult_t submit(std::vector<InitJob> jobs) {
-  const std::vector<InitJob>& earlier = group().jobs;
-  if (insideGroup() && !earlier.empty() && earlier.front().background != jobs.front().background) {
+  std::vector<InitJob>* earlier = insideGroup() ? &groups().outermost->jobs : nullptr;
+  if (earlier != nullptr && !earlier->empty() && earlier->front().background != jobs.front().background) {
     fail(ncclInvalidArgument, "a group can't create both blocking and non-blocking communicators");
   }
   for (InitJob& job : jobs) announce(job);
-  if (!insideGroup()) return runJobs(std::move(jobs));
+  if (earlier == nullptr) return runJobs(std::move(jobs));
   bool background = false;
   for (InitJob& job : jobs) {
     background |= job.background;
-    group().jobs.push_back(std::move(job));
+    earlier->push_back(std::move(job));
   }
   return background ? ncclInProgress : ncclSuccess;
 }
@@ -104,8 +105,12 @@ ncclResult_t submit(std::vector<InitJob> jobs) {
 using namespace host;
 
 extern "C" ncclResult_t ncclGroupStart() {
-  group().depth++;
-  return ncclSuccess;
+  return guarded([]() -> ncclResult_t {
+    Groups& mine = groups();
+    if (!mine.outermost) mine.outermost = std::make_unique<Group>();
+    mine.depth++;
+    return ncclSuccess;
+  });
 }
 HOST_PROFILER_ALIAS(ncclGroupStart)
 

@@ -289,7 +289,7 @@ void runBriefly(DirectCall& call, const CommRef& comm, Work& work) {
  */
 bool runDirectly(const CommRef& comm, const StreamRef& stream, Operation* operations, size_t count) {
   if (!stream || std::any_of(operations, operations + count, [](const Operation& operation) {
-        return operation.extras().launchEvent != nullptr;
+        return operation.hasExtras() && operation.extras().launchEvent != nullptr;
       })) {
     return false;
   }
@@ -305,8 +305,6 @@ bool runDirectly(const CommRef& comm, const StreamRef& stream, Operation* operat
   DirectCall call(comm, stream);
   if (!call.begun()) return false;
   bool plain = !comm->profiler && !comm->faults;
-  bool single = plain && count == 1 && kindOf(*operations) == Kind::Collective;
-  if (!single) checkMessagesToOneself(*comm, operations, count);
   for (const Operation* operation = operations; operation != operations + count; operation++) {
     comm->ras.countLaunch(operation->call);
   }
@@ -315,6 +313,8 @@ bool runDirectly(const CommRef& comm, const StreamRef& stream, Operation* operat
     comm->ranWithoutThread();
     return true;
   }
+  bool single = plain && count == 1 && kindOf(*operations) == Kind::Collective;
+  if (!single) checkMessagesToOneself(*comm, operations, count);
   if (!stream->isDefault()) {
     Work work = workOf(*comm, comm->epoch, operations, count, std::move(begun));
     runBriefly(call, comm, work);
@@ -486,10 +486,12 @@ ncclResult_t launch(const CommRef& comm, const StreamRef& stream, Operation&& op
 }
 
 ncclResult_t launch(Queue& queue) {
-  bool inProgress = std::any_of(queue.runs.begin(), queue.runs.end(), [](const Run& run) {
-    return !run.target.comm->blocking;
-  });
-  queue.each([](const Target& target, Operation& operation) { profileLaunch(*target.comm, operation); });
+  bool inProgress = false, profiled = false;
+  for (const Run& run : queue.runs) {
+    inProgress |= !run.target.comm->blocking;
+    profiled |= run.target.comm->profiler != nullptr;
+  }
+  if (profiled) queue.each([](const Target& target, Operation& operation) { profileLaunch(*target.comm, operation); });
   if (runDirectly(queue)) return inProgress ? ncclInProgress : ncclSuccess;
   // In order of execution.
   std::vector<Unit> units = unitsOf(queue);
