@@ -45,6 +45,15 @@ size_t memoryBytes(size_t ringBytes) { return kHead + 2 * ringBytes; }
 struct alignas(64) Channel::Slot {
   std::atomic<uint32_t> number;
   char rest[sizeof(Frame) - sizeof number];
+
+  /** Copies elements to or from `rest`: those of a whole slot without a call. */
+  static void copy(char* to, const char* from, size_t bytes) {
+    if (bytes == sizeof rest) {
+      memcpy(to, from, sizeof rest);
+    } else {
+      memcpy(to, from, bytes);
+    }
+  }
 };
 
 /** Positions count all bytes since the start; each position has one writer. */
@@ -126,6 +135,7 @@ void Channel::open(Fd socket, const Fd& memory, size_t ringBytes, bool first) {
   in_ = rings_.get() + (first ? 1 : 0);
   outData_ = data + (first ? 0 : ringBytes);
   inData_ = data + (first ? ringBytes : 0);
+  announcements_ = &in_->announcements;
 }
 
 /**
@@ -206,7 +216,7 @@ bool Channel::putFrame(const Frame& frame, const char* elements) {
   for (uint32_t i = 1; i < slots; i++) {
     Slot& slot = outSlots_[(nextOut_ + i) % kSlots];
     size_t step = std::min(left, sizeof slot.rest);
-    memcpy(slot.rest, elements, step);
+    Slot::copy(slot.rest, elements, step);
     // In the next round of the slots a frame may be awaited here: the number must be that of this round.
     slot.number.store(nextOut_ + i, std::memory_order_relaxed);
     elements += step;
@@ -257,7 +267,7 @@ bool Channel::receiveFrame(Frame& frame, char* elements) {
   for (uint32_t i = 1; i < slots; i++) {
     const Slot& next = inSlots_[(nextIn_ + i) % kSlots];
     size_t step = std::min(left, sizeof next.rest);
-    memcpy(elements, next.rest, step);
+    Slot::copy(elements, next.rest, step);
     elements += step;
     left -= step;
   }
@@ -420,14 +430,6 @@ void Channel::announceMessage() {
   if (rings_) out_->announcements++;
 }
 
-bool Channel::messageAnnounced() {
-  if (!rings_) return true;
-  uint32_t announcements = in_->announcements.load();
-  if (announcements == announcementsSeen_) return false;
-  announcementsSeen_ = announcements;
-  return true;
-}
-
 /** Consumes the doorbell bytes; false if the peer has ended. */
 bool Channel::readDoorbell() {
   char bells[64];
@@ -455,6 +457,7 @@ void Channel::reset() {
   rings_.reset();
   out_ = in_ = nullptr;
   outSlots_ = inSlots_ = nullptr;
+  announcements_ = nullptr;
   nextOut_ = nextIn_ = peerReadFrames_ = kFirstFrame;
   written_ = read_ = peerWritten_ = peerRead_ = 0;
   announcementsSeen_ = creditsReturned_ = creditsTaken_ = 0;

@@ -12,6 +12,7 @@
 // refuses the copy, the receiver says so in its answer, and the elements pass the ring.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "socket.h"
@@ -126,7 +127,13 @@ class Channel {
   /** Makes messageAnnounced true at the peer. Call after a message on the control stream to that peer. */
   void announceMessage();
   /** True once for all announcements of the peer; always true without shared memory. */
-  bool messageAnnounced();
+  bool messageAnnounced() {
+    if (announcements_ == nullptr) return true;
+    uint32_t announcements = announcements_->load();
+    if (announcements == announcementsSeen_) return false;
+    announcementsSeen_ = announcements;
+    return true;
+  }
   /** Ends this side's sending. The peer can still read the bytes that were sent. */
   void endSending();
   void reset();
@@ -165,6 +172,7 @@ class Channel {
   uint32_t nextOut_ = kFirstFrame;  // numbers of slots
   uint32_t nextIn_ = kFirstFrame;
   uint32_t peerReadFrames_ = kFirstFrame;
+  const std::atomic<uint32_t>* announcements_ = nullptr;  // of the peer; NULL without shared memory
   uint32_t announcementsSeen_ = 0;
   uint32_t creditsReturned_ = 0;
   uint32_t creditsTaken_ = 0;

@@ -292,9 +292,8 @@ class Comm {
     // A rank that died announced nothing.
     bool all = isFullReadDue();
     for (Peer& peer : peers) {
-      if (!peer.control.valid()) continue;
       bool announced = peer.data.messageAnnounced();
-      if (all || announced) readControl(peer, during().c_str());
+      if ((all || announced) && peer.control.valid()) readControl(peer, during().c_str());
     }
   }
   /** True if an operation that begins now would fail; its task reports the reason. Needs `operation`. */
