@@ -86,20 +86,21 @@ void PollingTime::slept(double seconds) {
 
 Polling::Polling(bool crowded, size_t peers, double seconds)
     : crowded_(crowded),
-      turnsWithoutYield_(static_cast<unsigned>(std::max<size_t>(1, kLooksWithoutYield / std::max<size_t>(1, peers)))),
+      clockTurn_(crowded ? 2 : static_cast<unsigned>(std::max<size_t>(1, kLooksWithoutYield / std::max<size_t>(1, peers)))),
       seconds_(seconds) {}
 
 bool Polling::again() {
   turns_++;
   // After the first turns the peer may be waiting for this processor.
-  if (crowded_ || turns_ > turnsWithoutYield_) {
+  if (crowded_ || turns_ > clockTurn_) {
     sched_yield();
   } else {
     relax();
-    if (turns_ < turnsWithoutYield_) return true;
   }
+  // Most waits end before: to read the clock costs as much as a few looks.
+  if (turns_ < clockTurn_) return true;
   double time = now();
-  if (turns_ == (crowded_ ? 1 : turnsWithoutYield_)) end_ = time + seconds_;
+  if (turns_ == clockTurn_) end_ = time + seconds_;
   return time < end_;
 }
 

@@ -48,7 +48,7 @@ class Polling {
 
  private:
   const bool crowded_;
-  const unsigned turnsWithoutYield_;
+  const unsigned clockTurn_;  // the first turn that reads the clock
   const double seconds_;
   unsigned turns_ = 0;
   double end_ = 0;

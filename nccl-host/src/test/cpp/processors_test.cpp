@@ -52,5 +52,11 @@ TEST(Polling, LooksAtTheClockAtOnceIfThereAreManyPeers) {
   EXPECT_FALSE(many.again());
 }
 
+TEST(Polling, YieldsOnceWithoutTheClockIfCrowded) {
+  Polling polling(true, 1024, 0);
+  EXPECT_TRUE(polling.again());
+  EXPECT_FALSE(polling.again());
+}
+
 }  // namespace
 }  // namespace host
