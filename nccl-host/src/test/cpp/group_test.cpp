@@ -66,6 +66,27 @@ TEST_F(GroupTest, EveryRankGetsAllChunksOfALargeBroadcast) {
   }
 }
 
+TEST(LaunchTest, AGroupLeavesNoReferenceToADestroyedCommunicator) {
+  ncclComm_t comms[2];
+  std::weak_ptr<Comm> known[2];
+  for (int i = 0; i < 2; i++) {
+    ASSERT_EQ(ncclSuccess, ncclCommInitAll(&comms[i], 1, nullptr));
+    known[i] = findComm(comms[i]);
+  }
+  int value = 3;
+  for (ncclComm_t comm : {comms[0], comms[0], comms[1], comms[1], comms[0]}) {
+    int result = 0;
+    ncclGroupStart();
+    ncclAllReduce(&value, &result, 1, ncclInt32, ncclSum, comm, nullptr);
+    ASSERT_EQ(ncclSuccess, ncclGroupEnd());
+    EXPECT_EQ(3, result);
+  }
+  for (int i : {1, 0}) {
+    EXPECT_EQ(ncclSuccess, ncclCommDestroy(comms[i]));
+    EXPECT_TRUE(known[i].expired());
+  }
+}
+
 TEST(LaunchTest, TheResultOfACallComesBeforeTheAbortOfAnotherRank) {
   for (int round = 0; round < 50; round++) {
     ncclUniqueId id;
