@@ -12,7 +12,7 @@ api=$here/../nccl-presets/src/main/native/include
 portable=$here/../nccl-presets/src/main/native/portable
 objects=$(dirname "$output")/../../../../../../../objects/$(basename "$(dirname "$output")")
 
-# Not where this checkout lies: the same sources give the same library. Variables of threads: see ofthread.h.
+# Not where this checkout lies: the same sources give the same library. Static TLS: see ofthread.h.
 flags="-ffile-prefix-map='$here'=. -std=c++17 -O2 -fPIC -fvisibility=hidden -ftls-model=initial-exec -Wall -Wextra -pthread -I'$portable'"
 [ -z "${NCCL4J_STRICT:-}" ] || flags="$flags -Werror"
 command="$cxx $flags"

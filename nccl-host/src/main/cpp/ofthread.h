@@ -6,8 +6,8 @@
 namespace host {
 
 /**
- * The pointer to the calling thread's T. It has a fixed place (-ftls-model in build-native.sh), so that no call looks for it. The
- * object itself is on the heap: the C library keeps few such places for libraries that are loaded later.
+ * The pointer to the calling thread's T, in static TLS (-ftls-model in build-native.sh): reading it takes no call of
+ * __tls_get_addr. The object is on the heap, since the C library reserves little static TLS for libraries that are loaded later.
  */
 template <class T>
 struct OfThread {
