@@ -33,11 +33,6 @@ final class HostCollectivesRank {
     /** Time before each other size: Java compiles code anew that it had compiled for the sizes before. */
     private static final double WARM_UP_MICROSECONDS = 1e6;
 
-    /** As in collectives.cpp: a longer round would more often be interrupted by other programs. */
-    private static final double ROUND_MICROSECONDS = 200;
-
-    private static final int MOST_CALLS = 100;
-
     private HostCollectivesRank() {}
 
     /**
@@ -61,7 +56,7 @@ final class HostCollectivesRank {
             for (long bytes : sizes) {
                 double estimate = (1 + bytes / 8e3) * communicator.size();
                 double warmUp = (first ? FIRST_WARM_UP_MICROSECONDS : WARM_UP_MICROSECONDS) / estimate;
-                int calls = (int) Math.max(1, Math.min(MOST_CALLS, ROUND_MICROSECONDS / estimate));
+                int calls = callsOf(bytes, communicator.size());
                 int warmUpRounds = (int) Math.min(WARM_UP / communicator.size(), warmUp) / calls;
                 double time = measure(communicator, stream, operation, bytes, rounds, warmUpRounds, calls);
                 first = false;
@@ -101,6 +96,12 @@ final class HostCollectivesRank {
         if (failed) {
             System.exit(1);
         }
+    }
+
+    /** As in collectives.cpp: the ranks' different times of entry count the less, the more calls a round has. */
+    private static int callsOf(long bytes, int ranks) {
+        double estimate = (0.1 + bytes / 8e3) * ranks;
+        return (int) Math.max(1, Math.min(100, 200 / estimate));
     }
 
     /** The median of the rounds, in microseconds. */
