@@ -207,14 +207,19 @@ void runBody(const ItemRef& item, Lock& lock) {
   finish(item);
 }
 
+/** Runs the first item that waits for nothing. */
+void runReady(Stream& stream, Lock& lock) {
+  ItemRef item = std::move(stream.ready.front());
+  stream.ready.pop_front();
+  runBody(item, lock);
+}
+
 void serve(const StreamRef& stream) {
   Lock lock(scheduler().mutex);
   for (;;) {
     stream->wake.wait(lock, [&] { return !stream->ready.empty() || (stream->closed && stream->unfinished == 0); });
     if (stream->ready.empty()) return;
-    ItemRef item = std::move(stream->ready.front());
-    stream->ready.pop_front();
-    runBody(item, lock);
+    runReady(*stream, lock);
   }
 }
 
@@ -295,6 +300,21 @@ ncclResult_t stateOf(const Item& item) {
     if (comm && comm->failureStands()) throw Failure(comm->lifecycle.error(), comm->lifecycle.errorText());
   }
   return ncclSuccess;
+}
+
+/** Waits for the present items of a stream, and runs them unless the stream's thread has begun to. */
+ncclResult_t synchronize(StreamRef stream) {
+  Lock lock(scheduler().mutex);
+  showDirectCalls();
+  Order& order = stream->order;
+  if (!order.tail) return ncclSuccess;
+  ItemRef all = order.tail->done ? order.tail : allIn(*stream);
+  // Until that thread is awake, other ranks wait for this one, and then leave their own operations to threads.
+  while (!all->done && !stream->ready.empty()) runReady(*stream, lock);
+  all->changed.wait(lock, [&] { return all->done; });
+  // Unless another thread has added an item, or destroyed the stream, meanwhile.
+  if (isDone(order.tail) && !stream->closed && forgetDone(order)) stream->setHasItems(false);
+  return stateOf(*all);
 }
 
 Event& requireEvent(nccl4jHostEvent_t handle, const char* call, bool recorded) {
@@ -565,14 +585,7 @@ extern "C" ncclResult_t nccl4jHostStreamSynchronize(cudaStream_t stream) {
   return guarded([&]() -> ncclResult_t {
     const StreamRef& known = requireStream(stream, "HostStreamSynchronize");
     if (!known->order.hasItems) return ncclSuccess;
-    Lock lock(scheduler().mutex);
-    showDirectCalls();
-    if (!known->order.tail) return ncclSuccess;
-    ItemRef all = known->order.tail->done ? known->order.tail : allIn(*known);
-    all->changed.wait(lock, [&] { return all->done; });
-    // Unless another thread has added an item, or destroyed the stream, meanwhile.
-    if (isDone(known->order.tail) && !known->closed && forgetDone(known->order)) known->setHasItems(false);
-    return stateOf(*all);
+    return synchronize(known);
   });
 }
 

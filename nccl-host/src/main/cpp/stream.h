@@ -6,8 +6,9 @@
 // earlier operations of its communicators, since all ranks of a communicator must run them in one order. Every
 // predecessor of an item exists before the item, so there is no cyclic wait.
 //
-// Each created stream has a thread, which runs its items. A short operation that nothing precedes begins in the call, and
-// becomes an item for that thread if it moves no data for about 50 us. The default stream (0, and
+// Each created stream has a thread, which runs its items; a thread that waits for the stream runs those that have not begun.
+// A short operation that nothing precedes begins in the call, and becomes an item for the stream's thread if it moves no data
+// for about 50 us. The default stream (0, and
 // CUDA's other handles for it) has none: operations of blocking communicators run in the call itself. Programs without
 // CUDA cannot wait for a stream, and find their results when the call returns. Every thread has its own default stream,
 // which waits for other streams only on request. (On GPUs each rank has a default stream, that of its device; ranks that
@@ -50,7 +51,7 @@ struct Stream {
   explicit Stream(uintptr_t number) : handle(number) {}
   const uintptr_t handle;  // 0: the default stream of a thread
   Order order;
-  std::deque<ItemRef> ready;  // items for the thread that wait for nothing
+  std::deque<ItemRef> ready;  // items that wait for nothing and have not begun
   size_t unfinished = 0;      // items of the thread, ready or not
   Condition wake;
   std::thread thread;

@@ -351,6 +351,55 @@ TEST(RegistryTest, AStreamStaysBusyIfAnItemCameDuringAWait) {
   EXPECT_EQ(ncclSuccess, nccl4jHostStreamDestroy(handle));
 }
 
+TEST(RegistryTest, AThreadThatWaitsForAStreamRunsItsItems) {
+  cudaStream_t handle;
+  ASSERT_EQ(ncclSuccess, nccl4jHostStreamCreate(&handle));
+  StreamRef stream = requireStream(handle, "Test");
+  const std::thread::id own = std::this_thread::get_id();
+  bool here = false;
+  int ran = 0;
+  // The stream's thread may be the first one to see an item, but not always.
+  for (int i = 0; i < 1000 && !here; i++) {
+    enqueue(stream, {}, RunBy::Stream, [&]() -> std::vector<CommRef> {
+      ran++;
+      here = std::this_thread::get_id() == own;
+      return {};
+    });
+    EXPECT_EQ(ncclSuccess, nccl4jHostStreamSynchronize(handle));
+    EXPECT_EQ(i + 1, ran);
+  }
+  EXPECT_TRUE(here);
+  EXPECT_EQ(ncclSuccess, nccl4jHostStreamDestroy(handle));
+}
+
+TEST(RegistryTest, AStreamMayBeDestroyedWhileAThreadThatWaitsForItRunsAnItem) {
+  for (int round = 0; round < 20; round++) {
+    cudaStream_t handle;
+    ASSERT_EQ(ncclSuccess, nccl4jHostStreamCreate(&handle));
+    StreamRef stream = requireStream(handle, "Test");
+    std::atomic<bool> begun{false}, destroyed{false}, second{false};
+    std::thread destroyer([&] {
+      while (!begun) std::this_thread::yield();
+      EXPECT_EQ(ncclSuccess, nccl4jHostStreamDestroy(handle));
+      destroyed = true;
+    });
+    enqueue(stream, {}, RunBy::Stream, [&]() -> std::vector<CommRef> {
+      begun = true;
+      while (!destroyed) std::this_thread::yield();
+      return {};
+    });
+    enqueue(stream, {}, RunBy::Stream, [&]() -> std::vector<CommRef> {
+      second = true;
+      return {};
+    });
+    nccl4jHostStreamSynchronize(handle);
+    destroyer.join();
+    // Until its thread has ended; this one keeps the stream that it found last.
+    while (stream.use_count() > 2) std::this_thread::yield();
+    EXPECT_TRUE(second);
+  }
+}
+
 TEST(RegistryTest, AStreamThatIsDestroyedDuringAWaitTakesNoMoreCalls) {
   Connected other(2);
   cudaStream_t handle;
