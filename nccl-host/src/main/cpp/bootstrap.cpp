@@ -239,7 +239,7 @@ class Bootstrap {
     peer(rank).data.open(std::move(socket), memory, bytes, connected);
     if (!memory.valid()) return;
     comm_.ringBytes += bytes;
-    if (comm_.singleCopy) peer(rank).data.permitCopies();
+    if (comm_.singleCopy) peer(rank).data.permitCopies(peer(rank).process == processToken());
   }
 
   int acceptHigher() {

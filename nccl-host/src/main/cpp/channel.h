@@ -8,8 +8,9 @@
 // A memfd has no name: the kernel frees it when its last user ends, in any way. Without memfd all bytes go through the socket.
 //
 // Many elements need not pass the ring: their sender offers them, and the receiver copies them from the memory of the
-// sender's process (cross-memory attach). The sender waits for the answer before it sends anything else. If the system
-// refuses the copy, the receiver says so in its answer, and the elements pass the ring.
+// sender's process: through the kernel (cross-memory attach), or by itself if that is its own process. The sender waits for the
+// answer before it sends anything else. If the system refuses the copy, the receiver says so in its answer, and the elements
+// pass the ring.
 #pragma once
 
 #include <atomic>
@@ -97,15 +98,21 @@ class Channel {
   /** As receiveSome of socket.h. Copies the elements of an accepted offer before others. */
   long receive(void* data, size_t size);
 
-  /** Permits this side to copy from the peer's process, and to offer its own elements. Only for shared memory. */
-  void permitCopies();
+  /**
+   * Permits this side to copy from the peer's process, and to offer its own elements. Only for shared memory.
+   * `sameProcess`: the peer says that it is in this process; believed if the kernel says so, too.
+   */
+  void permitCopies(bool sameProcess = false);
   /** True if this side may offer its elements: that is permitted, and the peer has refused no offer. */
   bool offers() const { return peerProcess_ != 0 && !refused_; }
   /** True once the peer has answered this side's offer; the last `left` bytes of the offer must then be sent. */
   bool takeAnswer(size_t& left);
   /** Makes the next receives copy these elements. They answer the offer after the last byte, or when a copy fails. */
   void accept(const Offer& offer);
-  /** Withdraws an unanswered offer, before its memory may change: the peer discards a copy that ends later. */
+  /**
+   * Withdraws an unanswered offer, before its memory may change or be freed: a copy through the kernel that ends later is
+   * discarded, the end of another one is awaited.
+   */
   void withdraw();
 
   /** The bytes that can be read in place, up to the end of the ring. Only for shared memory. */
@@ -153,6 +160,9 @@ class Channel {
   size_t room(size_t wanted = 1);
   void write(const char* bytes, size_t size);
   long copyOffered(void* data, size_t size);
+  /** These return the number of bytes copied; 0 if the system refuses it or the peer has withdrawn its offer. */
+  size_t copyFromProcess(void* data, size_t size) const;
+  size_t copyWithinProcess(void* data, size_t size);
   void answer(size_t left);
 
   Fd socket_;
@@ -177,6 +187,7 @@ class Channel {
   uint32_t creditsReturned_ = 0;
   uint32_t creditsTaken_ = 0;
   pid_t peerProcess_ = 0;  // 0: no copies
+  bool sameProcess_ = false;
   bool refused_ = false;   // this side must not offer
   Offer accepted_;         // what is left of it
   bool armed_ = false;

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "connected.h"
@@ -389,6 +391,72 @@ TEST_P(OfferTest, AConnectionThatClosesWithdrawsItsOffers) {
   right.accept(offer());
   left.reset();
   EXPECT_EQ(0, right.receive(got.data(), got.size()));
+}
+
+/** As OfferTest, without the kernel. */
+class OfferWithinProcessTest : public OfferTest {
+ protected:
+  void SetUp() override {
+#ifdef __SANITIZE_THREAD__
+    GTEST_SKIP() << "ThreadSanitizer does not see the order of accesses through memory that is mapped twice";
+#endif
+    OfferTest::SetUp();
+    left.permitCopies(true);
+    right.permitCopies(true);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Shared, OfferWithinProcessTest, testing::Values(true));
+
+TEST_P(OfferWithinProcessTest, TheElementsAreCopied) {
+  Channel::Offer own = offer();
+  // Only the kernel could read it.
+  own.token = 1;
+  right.accept(own);
+  size_t total = 0;
+  while (total < sent.size()) {
+    long step = right.receive(got.data() + total, got.size() - total);
+    ASSERT_GT(step, 0);
+    total += static_cast<size_t>(step);
+  }
+  EXPECT_EQ(sent, got);
+  ASSERT_TRUE(left.takeAnswer(unsent));
+  EXPECT_EQ(0u, unsent);
+}
+
+TEST_P(OfferWithinProcessTest, NothingOfAWithdrawnOfferIsRead) {
+  right.accept(offer());
+  ASSERT_EQ(10, right.receive(got.data(), 10));
+  left.withdraw();
+  std::fill(got.begin(), got.end(), 0);
+  EXPECT_EQ(0, right.receive(got.data(), got.size()));
+  EXPECT_EQ(std::vector<unsigned char>(got.size()), got);
+  EXPECT_FALSE(left.takeAnswer(unsent));
+}
+
+// The sender may free or change its memory then.
+TEST_P(OfferWithinProcessTest, WithdrawingAwaitsTheEndOfACopy) {
+  sent.resize(1 << 20);
+  got.resize(sent.size());
+  for (int round = 0; round < 300; round++) {
+    SetUp();
+    std::fill(sent.begin(), sent.end(), 1);
+    right.accept(offer());
+    std::atomic<bool> begun{false};
+    std::thread reader([&] {
+      begun = true;
+      right.receive(got.data(), got.size());
+    });
+    while (!begun) {
+    }
+    for (volatile int i = 0; i < round % 100 * 100; i++) {
+    }
+    left.withdraw();
+    sent.back() = 2;
+    reader.join();
+    ASSERT_NE(2, got.back()) << "in round " << round;
+    left.reset();
+    right.reset();
+  }
 }
 
 TEST_P(OfferTest, ADoorbellRingsForAnAnswer) {
