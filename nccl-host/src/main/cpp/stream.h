@@ -7,12 +7,11 @@
 // predecessor of an item exists before the item, so there is no cyclic wait.
 //
 // Each created stream has a thread, which runs its items; a thread that waits for the stream runs those that have not begun.
-// A short operation that nothing precedes begins in the call, and becomes an item for the stream's thread if it moves no data
-// for about 50 us. The default stream (0, and
-// CUDA's other handles for it) has none: operations of blocking communicators run in the call itself. Programs without
-// CUDA cannot wait for a stream, and find their results when the call returns. Every thread has its own default stream,
-// which waits for other streams only on request. (On GPUs each rank has a default stream, that of its device; ranks that
-// are threads of one process would deadlock on a shared one.)
+// A short operation that nothing precedes begins in the call, and becomes an item for the stream's thread if it moves no
+// data for about 50 us. The default stream (0, and CUDA's other handles for it) has none: operations of blocking
+// communicators run in the call itself. Programs without CUDA cannot wait for a stream, and find their results when the call
+// returns. Every thread has its own default stream, which waits for other streams only on request. (On GPUs each rank has a
+// default stream, that of its device; ranks that are threads of one process would deadlock on a shared one.)
 //
 // When an operation fails, the items after it continue. A stream or an event after it reports the failure until the
 // program reacts, that is, until it aborts, destroys, or revokes the communicator, or shrinks it with

@@ -409,7 +409,7 @@ INSTANTIATE_TEST_SUITE_P(Shared, OfferWithinProcessTest, testing::Values(true));
 
 TEST_P(OfferWithinProcessTest, TheElementsAreCopied) {
   Channel::Offer own = offer();
-  // Only the kernel could read it.
+  // The kernel would refuse to read it.
   own.token = 1;
   right.accept(own);
   size_t total = 0;
