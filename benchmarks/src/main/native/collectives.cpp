@@ -41,8 +41,12 @@ enum class Call { AllReduce, AllGather, ReduceScatter, Broadcast, AllToAll, Send
 const char* const kNames[] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "alltoall", "sendrecv"};
 constexpr int kCalls = 6;
 
-/** Bytes for each other rank before the first measured round: the first pass over a ring of the host engine waits for its pages. */
-constexpr size_t kWarmUp = 2 << 20;
+/**
+ * Microseconds of rounds before the measured ones, and of these at least. A system may start several ranks on one processor
+ * and take 50 ms to spread them; with more ranks than processors it moves them all the time.
+ */
+constexpr double kWarmUp = 200e3;
+constexpr double kMeasured = 100e3;
 
 struct Plan {
   int ranks = 0;
@@ -203,15 +207,18 @@ void measure(const Plan& plan, Rank& rank) {
     std::vector<float> send(count, static_cast<float>(rank.rank() + 1));
     std::vector<float> recv(count, static_cast<float>(rank.rank() + 1));
     int calls = callsOf(bytes, plan.ranks);
-    std::vector<double> times;
-    size_t passes = kWarmUp * static_cast<size_t>(plan.ranks) / (bytes * static_cast<size_t>(calls));
-    int warmUp = static_cast<int>(std::min<size_t>(1000, std::max<size_t>(10, passes)));
-    for (int round = -warmUp; round < plan.rounds; round++) {
+    // All ranks agree on the time of the slowest one, and so on the number of rounds.
+    auto round = [&] {
       rank.together();
       double start = microseconds();
       for (int i = 0; i < calls; i++) rank.call(send.data(), recv.data(), count);
-      double time = rank.slowest((microseconds() - start) / calls);
-      if (round >= 0) times.push_back(time);
+      return rank.slowest((microseconds() - start) / calls);
+    };
+    for (double spent = 0; spent < kWarmUp;) spent += calls * round();
+    std::vector<double> times;
+    for (double spent = 0; spent < kMeasured || times.size() < static_cast<size_t>(plan.rounds);) {
+      times.push_back(round());
+      spent += calls * times.back();
     }
     checkResult(plan, rank.rank(), recv.data(), count);
     std::sort(times.begin(), times.end());

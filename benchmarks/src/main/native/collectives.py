@@ -14,6 +14,8 @@ except ImportError:
     print("no PyTorch")
     sys.exit(0)
 
+WARM_UP = 200e3  # microseconds, as in collectives.cpp
+
 
 def calls_of(size, ranks):
     return max(2, min(200, int(10e3 / (100.0 * ranks + size * ranks / 2e3))))
@@ -53,15 +55,17 @@ def run(rank, ranks, port, name, sizes, rounds):
         call = call_of(name, rank, ranks, send, recv)
         calls = calls_of(size, ranks)
         times = []
-        for turn in range(rounds + 1):
+        spent = 0.0
+        while len(times) < rounds:
             dist.barrier()
             start = time.perf_counter()
             for _ in range(calls):
                 call()
             slowest = torch.tensor([(time.perf_counter() - start) / calls * 1e6], dtype=torch.float64)
             dist.all_reduce(slowest, op=dist.ReduceOp.MAX)
-            if turn > 0:
+            if spent >= WARM_UP:
                 times.append(slowest.item())
+            spent += slowest.item() * calls
         if rank == 0:
             print(size, f"{sorted(times)[len(times) // 2]:.3f}", flush=True)
     dist.destroy_process_group()

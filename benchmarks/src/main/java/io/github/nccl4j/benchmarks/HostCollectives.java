@@ -79,7 +79,8 @@ public final class HostCollectives implements Callable<Integer> {
             names = "-r",
             paramLabel = "N",
             defaultValue = "31",
-            description = "Rounds of calls in a run, whose median is the result of the run. Default: ${DEFAULT-VALUE}.")
+            description = "The least number of rounds of calls in a run, whose median is the result of the run. "
+                    + "Default: ${DEFAULT-VALUE}.")
     private int rounds;
 
     @Option(

@@ -15,23 +15,21 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.function.DoubleSupplier;
 
 /**
  * The ranks of {@link HostCollectives} in Java. Without the variable RANK, this program starts itself once for each rank.
  * Arguments: a free port, the number of ranks, the operation, the sizes, the rounds.
  */
 final class HostCollectivesRank {
-    /**
-     * Calls of all ranks before the first measurement, until Java has compiled them; its compiler shares the processors with
-     * the ranks.
-     */
-    private static final int WARM_UP = 3_000_000;
+    /** Microseconds of calls before the first measurement: Java compiles them, in turn with the ranks if processors are few. */
+    private static final double FIRST_WARM_UP = 1.5e6;
 
-    /** Limit for the time of these calls. */
-    private static final double FIRST_WARM_UP_MICROSECONDS = 3e6;
+    /** The same before each other size: Java compiles code anew that it had compiled for the sizes before. */
+    private static final double WARM_UP = 0.5e6;
 
-    /** Time before each other size: Java compiles code anew that it had compiled for the sizes before. */
-    private static final double WARM_UP_MICROSECONDS = 1e6;
+    /** The least time of the measured calls in microseconds, as in collectives.cpp. */
+    private static final double MEASURED = 100e3;
 
     private HostCollectivesRank() {}
 
@@ -54,11 +52,7 @@ final class HostCollectivesRank {
                 CudaStream stream = CudaStream.nonBlocking(communicator.device())) {
             boolean first = true;
             for (long bytes : sizes) {
-                double estimate = (1 + bytes / 8e3) * communicator.size();
-                double warmUp = (first ? FIRST_WARM_UP_MICROSECONDS : WARM_UP_MICROSECONDS) / estimate;
-                int calls = callsOf(bytes, communicator.size());
-                int warmUpRounds = (int) Math.min(WARM_UP / communicator.size(), warmUp) / calls;
-                double time = measure(communicator, stream, operation, bytes, rounds, warmUpRounds, calls);
+                double time = measure(communicator, stream, operation, bytes, rounds, first ? FIRST_WARM_UP : WARM_UP);
                 first = false;
                 if (communicator.rank() == 0) {
                     System.out.printf(Locale.ROOT, "%d %.3f%n", bytes, time);
@@ -111,9 +105,9 @@ final class HostCollectivesRank {
             LoopOperation operation,
             long bytes,
             int rounds,
-            int warmUpRounds,
-            int calls) {
+            double warmUp) {
         int ranks = communicator.size();
+        int calls = callsOf(bytes, ranks);
         long whole = bytes / Float.BYTES;
         long count = operation.sendsBlocks || operation.receivesBlocks ? whole / ranks : whole;
         try (DeviceBuffer<Float32> send = communicator.device().allocate(ElementType.FLOAT32, Math.max(1, whole));
@@ -129,16 +123,24 @@ final class HostCollectivesRank {
                     source.slice(0, operation.sendsBlocks ? count * ranks : count),
                     recv.slice(0, operation.receivesBlocks ? count * ranks : count),
                     count);
-            double[] times = new double[rounds];
             try (Loop loop = HighlevelLoops.of(operation, arguments)) {
-                // The same code for all rounds: code that only the measured ones reach would be interpreted in them.
-                for (int round = 0; round <= warmUpRounds + rounds; round++) {
-                    times[round % rounds] = round(loop, calls, communicator, stream, slowest);
-                }
+                DoubleSupplier round = () -> round(loop, calls, communicator, stream, slowest);
+                times(round, calls, 0, warmUp);
+                List<Double> times = times(round, calls, rounds, MEASURED);
+                return times.stream().sorted().toList().get(times.size() / 2);
             }
-            Arrays.sort(times);
-            return times[rounds / 2];
         }
+    }
+
+    /** Runs this many rounds or more, until they took this time together. Returns their times, which all ranks agree on. */
+    private static List<Double> times(DoubleSupplier round, int calls, int least, double microseconds) {
+        List<Double> times = new ArrayList<>();
+        for (double spent = 0; spent < microseconds || times.size() < least; ) {
+            double time = round.getAsDouble();
+            times.add(time);
+            spent += calls * time;
+        }
+        return times;
     }
 
     /** Microseconds of a call at the slowest rank. */
