@@ -12,7 +12,7 @@ namespace host {
 namespace {
 
 /** Limit for the bytes of all ranks in a unit that the launching thread tries to run; about 100 us. */
-constexpr size_t kShort = 1 << 20;
+constexpr size_t kShort = 2 << 20;
 /** The same with more ranks than processors: the thread of the stream would take a processor from another rank. */
 constexpr size_t kShortIfCrowded = 8 << 20;
 

@@ -122,7 +122,7 @@ TEST(LaunchTest, LongOperationsOfAStreamNeedItsThread) {
     ncclComm_t comm = nullptr;
     ASSERT_EQ(ncclSuccess, ncclCommInitAll(&comm, 1, nullptr));
     findComm(comm)->crowded = crowded;
-    size_t limit = crowded ? 8 << 20 : 1 << 20;
+    size_t limit = crowded ? 8 << 20 : 2 << 20;
     std::vector<char> in(limit + 1, 'a'), out(limit + 1);
     for (size_t bytes : {limit, limit + 1}) {
       cudaStream_t stream = nullptr;
