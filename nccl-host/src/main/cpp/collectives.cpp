@@ -34,6 +34,8 @@ namespace {
 constexpr size_t kWindow = 256 << 10;
 // As kMany, for elements that several ranks read at the same time.
 constexpr size_t kManyForAll = 128 << 10;
+// Maximum size of a broadcast to one rank that is offered: the root helps to send more through the ring.
+constexpr size_t kMostForOne = 1 << 20;
 // Maximum size of the elements that are folded before they are sent on.
 constexpr size_t kFold = 32 << 10;
 
@@ -272,7 +274,7 @@ class Collective final : public Task {
 
   /** True if a Data frame precedes this many bytes to or from the peer; equal at both ranks. */
   bool isOffered(const Peer& peer, size_t bytes) const {
-    return bytes >= leastOffered() && peer.data.shared();
+    return bytes >= leastOffered() && bytes <= mostOffered() && peer.data.shared();
   }
 
   size_t leastOffered() const {
@@ -281,9 +283,13 @@ class Collective final : public Task {
       case Call::AlltoAllv:
       case Call::Scatter: return kMany;
       case Call::AllGather: return comm_.ranks == 2 ? kMany : kManyForAll;
-      case Call::Broadcast: return comm_.crowded && comm_.ranks > 2 ? kMany : SIZE_MAX;
+      case Call::Broadcast: return (comm_.ranks == 2 ? !comm_.crowded : comm_.crowded) ? kMany : SIZE_MAX;
       default: return SIZE_MAX;
     }
+  }
+
+  size_t mostOffered() const {
+    return operation_.call == Call::Broadcast && comm_.ranks == 2 ? kMostForOne : SIZE_MAX;
   }
 
   void takeData(Peer& peer) {

@@ -536,9 +536,13 @@ TEST_F(ManyElementsTest, AScatterCopiesFromTheRoot) {
 }
 
 TEST_F(ManyElementsTest, ABroadcastOfThreeRanksThatShareProcessorsCopiesFromTheRoot) {
+  constexpr size_t kElements = 300'000;
   for (bool crowded : {false, true}) {
+    sent.resize(kElements);
     std::iota(sent.begin(), sent.end(), 1);
+    got.resize(kElements);
     Operation broadcast = many(Call::Broadcast);
+    broadcast.count = kElements;
     Connected three(3);
     three.comm->crowded = crowded;
     Channel ends[3];
@@ -550,17 +554,43 @@ TEST_F(ManyElementsTest, ABroadcastOfThreeRanksThatShareProcessorsCopiesFromTheR
     for (int peer : {1, 2}) {
       EXPECT_TRUE(ends[peer].sendFrame(call));
       EXPECT_EQ(FrameKind::Collective, awaitFrame(ends[peer]).kind);
-      size_t count = crowded ? kCount : kCount / 2;
+      size_t count = crowded ? kElements : kElements / 2;
       if (crowded) {
         Frame offered = awaitFrame(ends[peer]);
         EXPECT_EQ(reinterpret_cast<uintptr_t>(sent.data()), offered.words[kAddress]);
         ends[peer].accept({offered.words[kAddress], offered.words[kToken], 1, broadcast.bytes()});
       }
-      auto first = sent.begin() + (crowded || peer == 1 ? 0 : kCount / 2);
+      auto first = sent.begin() + (crowded || peer == 1 ? 0 : kElements / 2);
       EXPECT_EQ(std::vector<int32_t>(first, first + static_cast<long>(count)), awaitElements(count, ends[peer])) << crowded;
     }
     other.join();
     EXPECT_EQ("", failure);
+  }
+}
+
+TEST_F(ManyElementsTest, ABroadcastToARankWithItsOwnProcessorCopiesUpTo1MiBFromTheRoot) {
+  constexpr size_t kMost = (1 << 20) / sizeof(int32_t);
+  theirs.permitCopies();
+  for (bool crowded : {false, true}) {
+    rank.comm->crowded = crowded;
+    for (size_t count : {kCount, kMost, kMost + 1}) {
+      sent.assign(count, 3);
+      got.resize(count);
+      Operation broadcast = many(Call::Broadcast);
+      broadcast.count = count;
+      std::string failure;
+      std::thread other([&] { failure = failureOf([&] { rank.run(makeCollective(*rank.comm, Operation(broadcast))); }); });
+      send(broadcast.frame());
+      EXPECT_EQ(FrameKind::Collective, awaitFrame().kind);
+      if (!crowded && count <= kMost) {
+        Frame offered = awaitFrame();
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(sent.data()), offered.words[kAddress]);
+        theirs.accept({offered.words[kAddress], offered.words[kToken], processToken(), broadcast.bytes()});
+      }
+      EXPECT_EQ(std::vector<int32_t>(count, 3), awaitElements(count)) << crowded << ", " << count;
+      other.join();
+      EXPECT_EQ("", failure);
+    }
   }
 }
 
