@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "exchange.h"
 #include "processors.h"
@@ -41,28 +40,8 @@ bool isIdle(Peer& peer, size_t elements) {
 
 enum class Arrival { None, Right, Wrong };
 
-/** Looks at the frames of other ranks, before a task waits for them: for about 10 us, or 50 us if `crowded`; see Polling. */
-class Looks {
- public:
-  explicit Looks(bool crowded) : crowded_(crowded) {}
-
-  /** Pauses for a moment; false after the last look. */
-  bool again() {
-    if (!crowded_) {
-      if (left_-- <= 0) return false;
-      relax();
-      return true;
-    }
-    // Each look yields, which may take the time of other threads: the time limits their number.
-    if (!polling_) polling_.emplace(true, 1, PollingTime::kLeast);
-    return polling_->again();
-  }
-
- private:
-  const bool crowded_;
-  int left_ = 128;
-  std::optional<Polling> polling_;
-};
+/** Polls the frames of other ranks before a task waits for them. */
+Polling polling(const Comm& comm) { return Polling(comm.crowded, 1, comm.crowded ? PollingTime::kLeast : 10e-6); }
 
 /** Takes the frames of earlier calls: Right if all have arrived, Wrong if the last one taken is. */
 Arrival takeLate(Peer& peer) {
@@ -77,7 +56,7 @@ Arrival takeLate(Peer& peer) {
 
 /** Takes the frames of earlier calls, and one more: Right if isRight says so. */
 template <class IsRight>
-Arrival takeFrame(Peer& peer, Looks& looks, IsRight&& isRight) {
+Arrival takeFrame(Peer& peer, Polling& looks, IsRight&& isRight) {
   for (;;) {
     Arrival late = takeLate(peer);
     if (late == Arrival::Wrong) return late;
@@ -91,7 +70,7 @@ Arrival takeFrame(Peer& peer, Looks& looks, IsRight&& isRight) {
 
 /** As takeFrame; sets the rank in `begun` if a frame has arrived. */
 template <class IsRight>
-bool await(Peer& peer, Looks& looks, Begun& begun, IsRight&& isRight) {
+bool await(Peer& peer, Polling& looks, Begun& begun, IsRight&& isRight) {
   Arrival arrival = takeFrame(peer, looks, isRight);
   if (arrival != Arrival::None) begun.arrived |= 1u << peer.rank;
   return arrival == Arrival::Right;
@@ -141,7 +120,7 @@ class EagerCollective {
 
   /** True if all awaited frames are there and of this call. Else sets the ranks in `begun`. */
   bool receive(Begun& begun) {
-    Looks looks(comm_.crowded);
+    Polling looks = polling(comm_);
     for (Peer& peer : comm_.peers) {
       if (peer.rank == comm_.rank) continue;
       if (awaits(peer)) {
@@ -217,7 +196,7 @@ class EagerChunks {
 
   /** As for other collectives. */
   bool receive(Begun& begun) {
-    Looks looks(comm_.crowded);
+    Polling looks = polling(comm_);
     for (Peer& peer : comm_.peers) {
       if (peer.rank == comm_.rank) continue;
       auto isRight = [&](const Frame& frame) { return frame.inlined == bytesOf(comm_.rank) && isSameCall(frame, mine_); };
@@ -306,7 +285,7 @@ class EagerBroadcast {
   /** As for other collectives. */
   bool receive(Begun& begun) {
     if (tree_.isRoot()) return true;
-    Looks looks(comm_.crowded);
+    Polling looks = polling(comm_);
     auto isRight = [&](const Frame& frame) { return frame.inlined == inlined_ && isSameCall(frame, mine_); };
     if (!await(parent(), looks, begun, isRight)) return false;
     // If the parent runs a task, its elements come after their frame.
@@ -398,7 +377,7 @@ class EagerMessages {
 
   /** As for collectives. */
   bool receive(Begun& begun) {
-    Looks looks(comm_.crowded);
+    Polling looks = polling(comm_);
     for (Lane* lane = lanes_; lane != end_; lane++) {
       Peer& peer = *lane->peer;
       if (lane->buffered) {
@@ -452,7 +431,7 @@ class EagerMessages {
   };
 
   /** Waits until few enough buffered Sends lack their Recv. */
-  static Arrival awaitCredit(Peer& peer, Looks& looks) {
+  static Arrival awaitCredit(Peer& peer, Polling& looks) {
     while (peer.awaitsCredit()) {
       if (peer.takeCreditsBeforeFrame()) {
         if (peer.receiveFrame() <= 0) return Arrival::None;

@@ -17,9 +17,6 @@
 namespace host {
 namespace {
 
-/** Looks at a peer before the first look at the clock; about 10 us. */
-constexpr size_t kLooksWithoutYield = 128;
-
 std::atomic<pid_t> process{0};
 
 /** Processors of a quota of control group version 2 at this folder; 0 if it sets none. */
@@ -84,24 +81,23 @@ void PollingTime::slept(double seconds) {
   seconds_ = seconds < 4 * seconds_ ? std::min(2 * seconds_, kMost) : std::max(seconds_ / 2, kLeast);
 }
 
-Polling::Polling(bool crowded, size_t peers, double seconds)
-    : crowded_(crowded),
-      clockTurn_(crowded ? 2 : static_cast<unsigned>(std::max<size_t>(1, kLooksWithoutYield / std::max<size_t>(1, peers)))),
-      seconds_(seconds) {}
-
 bool Polling::again() {
   turns_++;
-  // After the first turns the peer may be waiting for this processor.
+  // Most waits end before: to read the clock costs as much as a few looks.
+  bool inTime = turns_ < clockTurn_;
+  if (!inTime) {
+    // Before the yield, which may take long: a look follows each one.
+    double time = now();
+    if (turns_ == clockTurn_) end_ = time + seconds_;
+    inTime = time < end_;
+  }
+  // The peer may be waiting for this processor.
   if (crowded_ || turns_ > clockTurn_) {
     sched_yield();
   } else {
     relax();
   }
-  // Most waits end before: to read the clock costs as much as a few looks.
-  if (turns_ < clockTurn_) return true;
-  double time = now();
-  if (turns_ == clockTurn_) end_ = time + seconds_;
-  return time < end_;
+  return inTime;
 }
 
 }  // namespace host

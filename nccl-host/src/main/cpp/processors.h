@@ -3,6 +3,8 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
+
 namespace host {
 
 /** As getpid(), without a system call. */
@@ -37,9 +39,12 @@ class Polling {
  public:
   /**
    * `crowded`: there are more ranks than processors, so each turn yields to another thread. `peers`: those that a turn
-   * looks at.
+   * looks at. `seconds` count from the first look at the clock.
    */
-  Polling(bool crowded, size_t peers, double seconds);
+  Polling(bool crowded, size_t peers, double seconds)
+      : crowded_(crowded),
+        clockTurn_(crowded ? 2 : static_cast<unsigned>(std::max<size_t>(1, kLooksWithoutYield / std::max<size_t>(1, peers)))),
+        seconds_(seconds) {}
 
   /** Pauses for a moment; false if the time is used up. */
   bool again();
@@ -47,6 +52,9 @@ class Polling {
   void restart() { turns_ = 0; }
 
  private:
+  /** Looks at a peer before the first yield and the first look at the clock; about 2 us. */
+  static constexpr size_t kLooksWithoutYield = 32;
+
   const bool crowded_;
   const unsigned clockTurn_;  // the first turn that reads the clock
   const double seconds_;
