@@ -84,20 +84,18 @@ void PollingTime::slept(double seconds) {
 bool Polling::again() {
   turns_++;
   // Most waits end before: to read the clock costs as much as a few looks.
-  bool inTime = turns_ < clockTurn_;
-  if (!inTime) {
-    // Before the yield, which may take long: a look follows each one.
+  if (turns_ >= clockTurn_) {
     double time = now();
     if (turns_ == clockTurn_) end_ = time + seconds_;
-    inTime = time < end_;
+    if (time >= end_) return false;
   }
-  // The peer may be waiting for this processor.
+  // The peer may be waiting for this processor. A yield may take long, and a look follows each.
   if (crowded_ || turns_ > clockTurn_) {
     sched_yield();
   } else {
     relax();
   }
-  return inTime;
+  return true;
 }
 
 }  // namespace host

@@ -176,6 +176,19 @@ TEST_F(EagerTest, ATaskAwaitsALateRank) {
   EXPECT_TRUE(rank.comm->operation.try_lock()) << "still held";
 }
 
+TEST_F(EagerTest, ACallThatHasBegunTakesWhatARankSentBeforeItLeft) {
+  EXPECT_FALSE(ends(operation(Call::AllReduce)));
+  sendCall(operation(Call::AllReduce), {7});
+  sendControl(ControlKind::Abort, ncclSuccess, "");
+  EXPECT_EQ("", failureOf([&] { runCollective(*rank.comm, operation(Call::AllReduce), std::move(begun)); }));
+  EXPECT_EQ(12, out);
+  begun = {};
+  EXPECT_FALSE(ends(operation(Call::AllReduce)));
+  EXPECT_EQ(
+      "6: rank 1 aborted its communicator during AllReduce",
+      failureOf([&] { runCollective(*rank.comm, operation(Call::AllReduce), std::move(begun)); }));
+}
+
 TEST_F(EagerTest, ALookLeavesTheProcessorToTheOtherRank) {
   constexpr int kCalls = 40;
   cpu_set_t allowed, one;
