@@ -182,7 +182,7 @@ class Collective final : public Task {
   /** A root does not wait: it may have left since it sent its elements. */
   bool onlyTakes() const override {
     bool fromRoot = operation_.call == Call::Broadcast || operation_.call == Call::Scatter;
-    return fromRoot && operation_.root != comm_.rank;
+    return isSent_ || (fromRoot && operation_.root != comm_.rank);
   }
 
   std::string description() const override { return describe(mine_); }
@@ -283,7 +283,8 @@ class Collective final : public Task {
       case Call::AlltoAllv:
       case Call::Scatter: return kMany;
       case Call::AllGather: return comm_.ranks == 2 ? kMany : kManyForAll;
-      case Call::Broadcast: return (comm_.ranks == 2 ? !comm_.crowded : comm_.crowded) ? kMany : SIZE_MAX;
+      // To one rank with a processor of its own, or to several that share processors.
+      case Call::Broadcast: return (comm_.ranks == 2) != comm_.crowded ? kMany : SIZE_MAX;
       default: return SIZE_MAX;
     }
   }

@@ -40,7 +40,7 @@ bool isIdle(Peer& peer, size_t elements) {
 
 enum class Arrival { None, Right, Wrong };
 
-/** Polls the frames of other ranks before a task waits for them. */
+/** For the frames of other ranks, before a task waits for them. */
 Polling polling(const Comm& comm) { return Polling(comm.crowded, 1, comm.crowded ? PollingTime::kLeast : 10e-6); }
 
 /** Takes the frames of earlier calls: Right if all have arrived, Wrong if the last one taken is. */

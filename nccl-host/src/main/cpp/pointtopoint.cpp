@@ -157,6 +157,7 @@ class PointToPoint final : public Task {
     return std::none_of(comm_.peers.begin(), comm_.peers.end(), [&](const Peer& peer) { return unfinished(peer); });
   }
 
+  bool onlyTakes() const override { return isSent_; }
   std::string name() const override { return nameOf(operations_, count_); }
 
   std::string description() const override {

@@ -89,7 +89,7 @@ bool Polling::again() {
     if (turns_ == clockTurn_) end_ = time + seconds_;
     if (time >= end_) return false;
   }
-  // The peer may be waiting for this processor. A yield may take long, and a look follows each.
+  // A peer may be waiting for this processor. The caller looks after each yield, which may take long.
   if (crowded_ || turns_ > clockTurn_) {
     sched_yield();
   } else {

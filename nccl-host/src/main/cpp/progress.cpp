@@ -31,7 +31,6 @@ class Runner {
  public:
   explicit Runner(Work& work) : work_(&work), lock_(std::move(work.begun.lock)), task_(work.first()) {
     if (lock_.owns_lock()) {
-      isSent_ = true;
       setTimes();
     } else {
       lock_ = std::unique_lock<Baton>(work.comm->operation, std::defer_lock);
@@ -96,10 +95,10 @@ class Runner {
               format("%s was ended at rank %d by %s", what().c_str(), comm().rank, comm().interruptReason.load()));
         }
         // A rank that failed or left earlier may have sent its part of this call before. The call fails nevertheless,
-        // or some ranks would complete a call that failed at others; unless those have this rank's part, too.
+        // or some ranks would complete a call that failed at others.
         comm().readNewControl([&] { return "during " + what(); });
         const Failure* failure = comm().peerFailure();
-        if (failure != nullptr && !isSent_ && !task().onlyTakes()) throw Failure(*failure);
+        if (failure != nullptr && !task().onlyTakes()) throw Failure(*failure);
         start();
         for (Peer& peer : comm().peers) {
           if (work_->begun.hasArrived(peer)) take(peer);
@@ -504,7 +503,6 @@ class Runner {
   static constexpr size_t kFew = 4;
   size_t involved_ = 0;  // number of peers of the task
   Peer* few_[kFew];      // these peers, if they are few
-  bool isSent_ = false;  // this rank's frames, by runEagerly
   bool begun_ = false;
   bool finished_ = false;
   double nextComparison_ = 0;

@@ -170,7 +170,7 @@ class Task {
   virtual Source waitsFor() const { return Source::DataStreams; }
   /** True if this peer is known to be in the call; a slow peer may then itself be waiting. */
   virtual bool arrived(const Peer&) const { return false; }
-  /** True if the work may complete although a rank is gone: it only consumes data that has arrived. */
+  /** True if the work may complete although a rank is gone: this rank has sent its part, or has none. */
   virtual bool onlyTakes() const { return false; }
   /** The operations of the task that a profiler observes; usually empty. */
   std::vector<ProfiledOperation> profiled;

@@ -189,6 +189,19 @@ TEST_F(EagerTest, ACallThatHasBegunTakesWhatARankSentBeforeItLeft) {
       failureOf([&] { runCollective(*rank.comm, operation(Call::AllReduce), std::move(begun)); }));
 }
 
+TEST_F(EagerTest, AGroupThatHasBegunTakesWhatARankSentBeforeItLeft) {
+  Operation recv = operation(Call::Recv);
+  EXPECT_FALSE(ends(recv));
+  ASSERT_TRUE(begun.isSent());
+  Frame send = post(Call::Send);
+  int32_t theirElement = 7;
+  send.add(&theirElement, sizeof theirElement);
+  this->send(send);
+  sendControl(ControlKind::Abort, ncclSuccess, "");
+  EXPECT_EQ("", failureOf([&] { runPointToPoint(*rank.comm, &recv, 1, std::move(begun)); }));
+  EXPECT_EQ(7, out);
+}
+
 TEST_F(EagerTest, ALookLeavesTheProcessorToTheOtherRank) {
   constexpr int kCalls = 40;
   cpu_set_t allowed, one;

@@ -286,10 +286,15 @@ class ManyElementsTest : public testing::Test, protected Pair {
   /** Runs the call while the body acts as the peer; returns the failure of the rank. */
   template <class Body>
   std::string during(Call call, Body&& body) {
+    return during(many(call), body);
+  }
+  template <class Body>
+  std::string during(const Operation& call, Body&& body) {
     std::string failure;
     std::thread other([&] {
       failure = failureOf([&] {
-        rank.run(isPointToPoint(call) ? makePointToPoint(*rank.comm, {many(call)}) : makeCollective(*rank.comm, many(call)));
+        rank.run(
+            isPointToPoint(call.call) ? makePointToPoint(*rank.comm, {call}) : makeCollective(*rank.comm, Operation(call)));
       });
     });
     body();
@@ -578,17 +583,16 @@ TEST_F(ManyElementsTest, ABroadcastToARankWithItsOwnProcessorCopiesUpTo1MiBFromT
       got.resize(count);
       Operation broadcast = many(Call::Broadcast);
       broadcast.count = count;
-      std::string failure;
-      std::thread other([&] { failure = failureOf([&] { rank.run(makeCollective(*rank.comm, Operation(broadcast))); }); });
-      send(broadcast.frame());
-      EXPECT_EQ(FrameKind::Collective, awaitFrame().kind);
-      if (!crowded && count <= kMost) {
-        Frame offered = awaitFrame();
-        EXPECT_EQ(reinterpret_cast<uintptr_t>(sent.data()), offered.words[kAddress]);
-        theirs.accept({offered.words[kAddress], offered.words[kToken], processToken(), broadcast.bytes()});
-      }
-      EXPECT_EQ(std::vector<int32_t>(count, 3), awaitElements(count)) << crowded << ", " << count;
-      other.join();
+      std::string failure = during(broadcast, [&] {
+        send(broadcast.frame());
+        EXPECT_EQ(FrameKind::Collective, awaitFrame().kind);
+        if (!crowded && count <= kMost) {
+          Frame offered = awaitFrame();
+          EXPECT_EQ(reinterpret_cast<uintptr_t>(sent.data()), offered.words[kAddress]);
+          theirs.accept({offered.words[kAddress], offered.words[kToken], processToken(), broadcast.bytes()});
+        }
+        EXPECT_EQ(std::vector<int32_t>(count, 3), awaitElements(count)) << crowded << ", " << count;
+      });
       EXPECT_EQ("", failure);
     }
   }
