@@ -42,8 +42,8 @@ const char* const kNames[] = {"all_reduce", "all_gather", "reduce_scatter", "bro
 constexpr int kCalls = 6;
 
 /**
- * Microseconds of rounds before the measured ones, and of these at least. A system may start several ranks on one processor
- * and take 50 ms to spread them; with more ranks than processors it moves them all the time.
+ * The least time of the rounds before the measured ones, and of the measured ones, in microseconds. The system may start
+ * several ranks on one processor and takes up to 50 ms to spread them; with more ranks than processors it keeps moving them.
  */
 constexpr double kWarmUp = 200e3;
 constexpr double kMeasured = 100e3;

@@ -22,7 +22,7 @@ import java.util.function.DoubleSupplier;
  * Arguments: a free port, the number of ranks, the operation, the sizes, the rounds.
  */
 final class HostCollectivesRank {
-    /** Microseconds of calls before the first measurement: Java compiles them, in turn with the ranks if processors are few. */
+    /** Microseconds of calls before the first measurement: the compiler of Java may need the processors of the ranks. */
     private static final double FIRST_WARM_UP = 1.5e6;
 
     /** The same before each other size: Java compiles code anew that it had compiled for the sizes before. */
@@ -132,7 +132,7 @@ final class HostCollectivesRank {
         }
     }
 
-    /** Runs this many rounds or more, until they took this time together. Returns their times, which all ranks agree on. */
+    /** Runs at least this many rounds, for at least this time. All ranks agree on the number and the times of the rounds. */
     private static List<Double> times(DoubleSupplier round, int calls, int least, double microseconds) {
         List<Double> times = new ArrayList<>();
         for (double spent = 0; spent < microseconds || times.size() < least; ) {
