@@ -41,10 +41,9 @@ import java.util.stream.Stream;
  * differs.
  *
  * <p><b>Times.</b> Reading a clock would cost more than the rest of the recording. Therefore an operation gets the time
- * of a clock that the {@linkplain CommunicatorBuilder#watchdog watchdog} sets, every 10 ms while operations are called,
- * else every 100 ms; without a watchdog, operations have no times. An operation counts as done once later {@link Work}
- * of its stream was observed as done, by a waiting thread or by the watchdog. An operation that was not observed as
- * done may be done nevertheless.
+ * of a clock that the {@linkplain CommunicatorBuilder#watchdog watchdog} sets every 100 ms; without a watchdog, operations
+ * have no times. An operation counts as done once later {@link Work} of its stream was observed as done, by a waiting
+ * thread or by the watchdog. An operation that was not observed as done may be done nevertheless.
  *
  * <p><b>On failure.</b> The message of an exception ends with the last operations. If the property {@code
  * nccl4j.recorder.dump} or the environment variable {@code NCCL4J_RECORDER_DUMP} names a folder, the first failure of

@@ -20,8 +20,12 @@ import java.util.List;
  * since that may take long.
  */
 final class Watchdog {
+    /** A check takes the processor from a rank that polls, and all other ranks wait for that one. */
     private static final long LONGEST_PAUSE = 100_000_000;
-    private static final long ACTIVE_PAUSE = 10_000_000;
+
+    /** The pause until a lost rank is reported. */
+    private static final long LOSS_PAUSE = 10_000_000;
+
     private static final long SHORTEST_PAUSE = 1_000_000;
     /** Number of checks within a deadline. */
     private static final int CHECKS = 10;
@@ -55,8 +59,6 @@ final class Watchdog {
         private boolean lossEndedCall;
 
         private boolean handled;
-        /** True if there were calls since the last check. */
-        private boolean active;
 
         Watched(CommunicatorStreams streams) {
             reference = new WeakReference<>(streams);
@@ -100,7 +102,6 @@ final class Watchdog {
         private void checkCall(CommunicatorCore core, long now) {
             Gate.Pass current = core.inLibrary();
             long made = core.calls().count();
-            active = made != calls;
             if (current == null || current != inside || made != calls) {
                 inside = current;
                 calls = made;
@@ -152,7 +153,7 @@ final class Watchdog {
         }
 
         private boolean isUrgent() {
-            return active || loss != 0 && !(inside != null ? lossEndedCall : lossReported);
+            return loss != 0 && !(inside != null ? lossEndedCall : lossReported);
         }
 
         private void checkErrors(CommunicatorCore core, long now) {
@@ -205,7 +206,7 @@ final class Watchdog {
         for (Iterator<Watched> each = all.iterator(); each.hasNext(); ) {
             Watched one = each.next();
             if (tryCheck(one, now, time)) {
-                pause = Math.min(pause, one.isUrgent() ? ACTIVE_PAUSE : one.limit / CHECKS);
+                pause = Math.min(pause, one.isUrgent() ? LOSS_PAUSE : one.limit / CHECKS);
             } else {
                 each.remove();
             }

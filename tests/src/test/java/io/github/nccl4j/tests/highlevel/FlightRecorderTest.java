@@ -164,6 +164,25 @@ class FlightRecorderTest {
         }
     }
 
+    /** Each check of the watchdog takes the processor from a rank, and sets the clock. */
+    @Test
+    void theClockIsSetAboutTenTimesASecondWhileOperationsAreCalled() throws Exception {
+        int calls = 200;
+        try (Communicator communicator = alone();
+                DeviceBuffer<Int32> one = numbers(4)) {
+            for (int i = 0; i < calls; i++) {
+                communicator.allReduce(one, ReduceOp.SUM, STREAM);
+                Thread.sleep(5);
+            }
+            List<Operation> all = communicator.flightRecorder().operations();
+            assertEquals(calls, all.size());
+            long first = all.get(0).enqueued().orElseThrow().toEpochMilli();
+            long last = all.get(calls - 1).enqueued().orElseThrow().toEpochMilli();
+            long times = all.stream().map(Operation::enqueued).distinct().count();
+            assertTrue(times > 1 && times <= 5 + (last - first) / 50, times + " times in " + (last - first) + " ms");
+        }
+    }
+
     @Test
     void dumpContainsAllFields() throws Exception {
         Path file = folder.resolve("record.json");
