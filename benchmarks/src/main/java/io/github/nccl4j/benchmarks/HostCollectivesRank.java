@@ -23,13 +23,13 @@ import java.util.function.DoubleSupplier;
  */
 final class HostCollectivesRank {
     /**
-     * Microseconds of calls before the first measurement. 16 JVMs on 16 processors compile for 2 s, and their compilers take
-     * processors of the ranks meanwhile.
+     * Microseconds of calls of all sizes before the first measurement. 16 JVMs on 16 processors compile for 2 s, and their
+     * compilers take processors of the ranks meanwhile; and they compile code anew that was compiled for other sizes.
      */
-    private static final double FIRST_WARM_UP = 3e6;
+    private static final double COMPILATION = 3e6;
 
-    /** The same before each other size: Java compiles code anew that it had compiled for the sizes before. */
-    private static final double WARM_UP = 0.5e6;
+    /** Microseconds of calls before each measurement: more than in collectives.cpp, since some code is compiled again. */
+    private static final double WARM_UP = 500e3;
 
     /** The least time of the measured calls in microseconds, as in collectives.cpp. */
     private static final double MEASURED = 100e3;
@@ -53,10 +53,11 @@ final class HostCollectivesRank {
         int rounds = Integer.parseInt(args[4]);
         try (Communicator communicator = Communicator.fromEnvironment();
                 CudaStream stream = CudaStream.nonBlocking(communicator.device())) {
-            boolean first = true;
             for (long bytes : sizes) {
-                double time = measure(communicator, stream, operation, bytes, rounds, first ? FIRST_WARM_UP : WARM_UP);
-                first = false;
+                measure(communicator, stream, operation, bytes, 1, COMPILATION / sizes.size());
+            }
+            for (long bytes : sizes) {
+                double time = measure(communicator, stream, operation, bytes, rounds, WARM_UP);
                 if (communicator.rank() == 0) {
                     System.out.printf(Locale.ROOT, "%d %.3f%n", bytes, time);
                 }
