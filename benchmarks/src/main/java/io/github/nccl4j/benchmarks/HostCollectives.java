@@ -1,11 +1,17 @@
 package io.github.nccl4j.benchmarks;
 
+import com.google.gson.stream.JsonWriter;
+import io.github.nccl4j.highlevel.ProfiledOperation;
 import io.github.nccl4j.library.NativeLibrary;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.time.LocalDateTime;
+import java.time.ZoneId;
+import java.time.format.DateTimeFormatter;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -90,8 +96,18 @@ public final class HostCollectives implements Callable<Integer> {
             description = "Number of times that each program runs. Default: ${DEFAULT-VALUE}.")
     private int runs;
 
+    @Option(
+            names = "-J",
+            paramLabel = "FOLDER",
+            description =
+                    "Also writes the results of each operation to FOLDER/OPERATION.json, for nccl4j plot. Makes the "
+                            + "folder if there is none.")
+    private Path results;
+
     @Spec
     private CommandSpec spec;
+
+    private final LocalDateTime start = LocalDateTime.now(ZoneId.systemDefault());
 
     private HostCollectives() {}
 
@@ -119,24 +135,50 @@ public final class HostCollectives implements Callable<Integer> {
                         spec.commandLine(), "OPERATION must be one of " + OPERATIONS + ": " + operation);
             }
         }
+        List<LoopOperation> operations = chosen.isEmpty() ? OPERATIONS : chosen;
+        if (results != null) {
+            makeFolder(operations);
+        }
         Path folder = Files.createTempDirectory("nccl4j-host");
         try {
             Map<String, String> skipped = new LinkedHashMap<>();
             Map<String, Program> programs = programs(folder, skipped);
             System.out.println(Runtime.getRuntime().availableProcessors() + " processors, " + ranks + " ranks, Java "
                     + Runtime.version() + ", " + runs + " runs of " + rounds + " rounds");
-            for (LoopOperation operation : chosen.isEmpty() ? OPERATIONS : chosen) {
+            for (LoopOperation operation : operations) {
                 if (sizesOf(operation).isEmpty()) {
                     skipped.put(operation.toString(), "a size must have an element for each rank");
                     continue;
                 }
-                print(operation, measure(operation, programs, folder, skipped));
+                Map<String, Map<Integer, Double>> times = measure(operation, programs, folder, skipped);
+                print(operation, times);
+                if (results != null) {
+                    write(operation, times);
+                }
             }
             skipped.forEach((what, reason) -> System.out.println("skipped: " + what + ": " + reason));
         } finally {
             Main.delete(folder);
         }
         return 0;
+    }
+
+    /** Throws if there are results that would be overwritten. */
+    private void makeFolder(List<LoopOperation> operations) {
+        try {
+            Files.createDirectories(results);
+        } catch (IOException failure) {
+            throw new ParameterException(spec.commandLine(), "-J: can't make the folder: " + failure, failure);
+        }
+        for (LoopOperation operation : operations) {
+            if (Files.exists(resultsOf(operation))) {
+                throw new ParameterException(spec.commandLine(), "-J: the file exists: " + resultsOf(operation));
+            }
+        }
+    }
+
+    private Path resultsOf(LoopOperation operation) {
+        return results.resolve(operation + ".json");
     }
 
     /** For each program the medians of its runs, by size. A program that fails once is skipped. */
@@ -270,6 +312,41 @@ public final class HostCollectives implements Callable<Integer> {
                 row.append(" |");
             }
             System.out.println(row);
+        }
+    }
+
+    private void write(LoopOperation operation, Map<String, Map<Integer, Double>> times) throws IOException {
+        double busFactor = ProfiledOperation.busFactor(operation.function, ranks);
+        try (JsonWriter json = new JsonWriter(Files.newBufferedWriter(
+                resultsOf(operation), StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE))) {
+            json.setIndent(" ");
+            json.beginObject();
+            json.name("start_time")
+                    .value(start.format(DateTimeFormatter.ofPattern("yyyy-MM-dd HH:mm:ss", Locale.ROOT)));
+            json.name("collective").value(operation.toString());
+            json.name("ranks").value(ranks);
+            json.name("processors").value(Runtime.getRuntime().availableProcessors());
+            json.name("java").value(Runtime.version().toString());
+            json.name("runs").value(runs);
+            json.name("rounds").value(rounds);
+            json.name("programs").beginArray();
+            for (String program : times.keySet()) {
+                json.value(program);
+            }
+            json.endArray();
+            json.name("results").beginArray();
+            for (Map.Entry<String, Map<Integer, Double>> program : times.entrySet()) {
+                for (Map.Entry<Integer, Double> time : program.getValue().entrySet()) {
+                    json.beginObject();
+                    json.name("program").value(program.getKey());
+                    json.name("size").value(time.getKey());
+                    json.name("time").value(time.getValue());
+                    json.name("bus_bw").value(time.getKey() / time.getValue() / 1e3 * busFactor);
+                    json.endObject();
+                }
+            }
+            json.endArray();
+            json.endObject();
         }
     }
 

@@ -19,7 +19,7 @@ import picocli.CommandLine.Spec;
         sortOptions = false,
         description = {
             "Draws bus bandwidth and time over size: a line for each result file of nccl4j perf -J or nccl-tests, two for a "
-                    + "file of nccl4j perf --against.",
+                    + "file of nccl4j perf --against, and one for each program of a file of nccl4j benchmark-host.",
             "",
             "The name of the picture determines its format. SVG has no requirements; PNG needs fonts and a Java with "
                     + "java.desktop, which the bundle does not have.",

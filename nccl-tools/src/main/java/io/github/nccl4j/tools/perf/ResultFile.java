@@ -10,6 +10,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -57,13 +58,17 @@ record ResultFile(String name, Map<Long, Double> micros, Map<Long, Double> bus) 
 
     /**
      * As {@link #read}. For a file of {@code --against}, reads the results of both programs: medians of their runs; for one of
-     * {@code nccl4j gradients}, a line for each way over the sizes of buckets.
+     * {@code nccl4j gradients}, a line for each way over the sizes of buckets; for one of {@code nccl4j benchmark-host}, a line for
+     * each program.
      */
     static List<ResultFile> readAll(Path file, boolean inPlace) throws IOException {
         try {
             JsonObject json = parse(file);
             if (json.has("gradients")) {
                 return gradients(json);
+            }
+            if (json.has("programs")) {
+                return programs(json);
             }
             if (json.has("theirs")) {
                 return List.of(
@@ -181,6 +186,23 @@ record ResultFile(String name, Map<Long, Double> micros, Map<Long, Double> bus) 
             }
         }
         return lines;
+    }
+
+    private static List<ResultFile> programs(JsonObject json) {
+        Map<String, ResultFile> lines = new LinkedHashMap<>();
+        String subject =
+                json.get("collective").getAsString() + ", " + json.get("ranks").getAsInt() + " ranks, ";
+        for (String program : texts(json, "programs")) {
+            lines.put(program, new ResultFile(subject + program, new TreeMap<>(), new TreeMap<>()));
+        }
+        for (JsonElement element : results(json)) {
+            JsonObject result = element.getAsJsonObject();
+            ResultFile line = lines.get(result.get("program").getAsString());
+            long size = result.get("size").getAsLong();
+            line.micros.put(size, result.get("time").getAsDouble());
+            line.bus.put(size, result.get("bus_bw").getAsDouble());
+        }
+        return List.copyOf(lines.values());
     }
 
     private static List<Double> numbers(JsonObject result, String key) {

@@ -72,6 +72,30 @@ class PlotTest {
                 ResultFile.readAll(file, false));
     }
 
+    /** A line for each program, in the order of the table. */
+    @Test
+    void readsTheProgramsOfTheHostBenchmark() throws IOException {
+        Path file = results("all_reduce.json", """
+                {"start_time": "2026-11-28 18:30:00", "collective": "all_reduce", "ranks": 4, "programs": ["C", "Open MPI"],
+                  "results": [
+                    {"program": "Open MPI", "size": 8, "time": 0.5, "bus_bw": 0.024},
+                    {"program": "C", "size": 8, "time": 0.25, "bus_bw": 0.048},
+                    {"program": "C", "size": 512, "time": 1.5, "bus_bw": 0.512}]}
+                """);
+        assertEquals(
+                List.of(
+                        new ResultFile(
+                                "all_reduce, 4 ranks, C", Map.of(8L, 0.25, 512L, 1.5), Map.of(8L, 0.048, 512L, 0.512)),
+                        new ResultFile("all_reduce, 4 ranks, Open MPI", Map.of(8L, 0.5), Map.of(8L, 0.024))),
+                ResultFile.readAll(file, false));
+        assertEquals("all_reduce, 4 ranks, 2026-11-28", PlotCommand.title(List.of(file)));
+        Path other = results("other.json", """
+                {"collective": "all_reduce", "ranks": 4, "programs": ["C"],
+                  "results": [{"program": "Gloo", "size": 8, "time": 1, "bus_bw": 1}]}
+                """);
+        assertThrows(IOException.class, () -> ResultFile.readAll(other, false));
+    }
+
     /** A title has what all files have in common, from files of all three formats. */
     @Test
     void titleComesFromTheFiles() throws IOException {
