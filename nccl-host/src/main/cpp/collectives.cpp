@@ -69,7 +69,7 @@ class Collective final : public Task {
 
   bool advanceOwn() override {
     if (finishing_) return false;
-    bool moved = released_ && inRings_ && !folded_ && foldRings();
+    bool moved = isFolding() && foldRings();
     advance();
     return moved || finishing_;
   }
@@ -78,9 +78,14 @@ class Collective final : public Task {
     return !tree_ || !peer.data.shared() || isParent(peer) || tree_->isChild(peer.rank);
   }
 
-  bool dependsOn(Peer& peer) override {
-    if (!tree_ || tree_->isRoot() || released_) return needs(peer);
-    return peer.rank == tree_->firstAncestor([&](int rank) { return !arrived(comm_.peers[static_cast<size_t>(rank)]); });
+  Dependence dependsOn(Peer& peer) override {
+    Dependence dependence = Task::dependsOn(peer);
+    dependence.arrived = arrived(peer);
+    if (tree_ && !tree_->isRoot() && !released_) {
+      int first = tree_->firstAncestor([&](int rank) { return !arrived(comm_.peers[static_cast<size_t>(rank)]); });
+      dependence.awaited = peer.rank == first;
+    }
+    return dependence;
   }
 
   void announceWait() override {
@@ -99,15 +104,11 @@ class Collective final : public Task {
     });
   }
 
-  bool wantsFrame(Peer& peer) override {
-    if (peer.rank == comm_.rank) return false;
-    const Pair& pair = pairOf(peer);
-    if (pair.verified) return pair.awaitsData;
-    // An unmatched Send or Recv: the peer waits in it, and cannot be in this collective.
-    bool waits = !peer.remoteSends.empty() && !isBuffered(peer.remoteSends.back().frame);
-    if (waits) failMismatch(peer, peer.remoteSends.back().frame, mine_);
-    if (!peer.remoteRecvs.empty()) failMismatch(peer, peer.remoteRecvs.front(), mine_);
-    return true;
+  Wanted wants(Peer& peer) override {
+    if (peer.rank == comm_.rank) return {};
+    if (wantsFrame(peer)) return {true, {}, 0};
+    Space bytes = spaceFor(peer);
+    return {false, bytes, isFolding() ? unfoldedFrom(peer) : bytes.size > 0};
   }
 
   void framed(Peer& peer) override {
@@ -125,18 +126,6 @@ class Collective final : public Task {
     if (pair.awaitsData) return;
     unverified_--;
     advance();
-  }
-
-  Space want(Peer& peer) override {
-    if (peer.rank == comm_.rank || !released_) return {};
-    Pair& pair = pairOf(peer);
-    if (folding_) {
-      if (!folded_ && inRings_) return {};
-      if (!folded_) return {window(peer.rank) + pair.inWindow, windowBytes() - pair.inWindow};
-    } else if (pair.in.size > 0) {
-      return pair.in;
-    }
-    return pair.in2;
   }
 
   void received(Peer& peer, size_t bytes) override {
@@ -160,22 +149,10 @@ class Collective final : public Task {
     return true;
   }
 
-  size_t awaited(Peer& peer) override {
-    if (peer.rank == comm_.rank) return 0;
-    if (!released_ || !inRings_ || folded_) return want(peer).size > 0 ? 1 : 0;
-    size_t element = typeSize(operation_.type);
-    return foldLeft_ > 0 && peer.data.available() < element ? element : 0;
-  }
-
   double addDescriptors(std::vector<pollfd>&) override {
-    if (!released_ || !inRings_ || folded_ || (sendsFirst_ && !allSent())) return HUGE_VAL;
-    bool canFold = std::all_of(comm_.peers.begin(), comm_.peers.end(), [&](Peer& peer) { return awaited(peer) == 0; });
+    if (!isFolding() || (sendsFirst_ && !allSent())) return HUGE_VAL;
+    bool canFold = std::all_of(comm_.peers.begin(), comm_.peers.end(), [&](Peer& peer) { return unfoldedFrom(peer) == 0; });
     return canFold ? 0 : HUGE_VAL;
-  }
-  bool arrived(const Peer& peer) const override {
-    if (peer.waiting.kind == FrameKind::Waiting && peer.waiting.words[kCollective] == comm_.entered.number()) return true;
-    bool compared = pairs_[static_cast<size_t>(peer.rank)].verified;
-    return compared && (!tree_ || (!peer.data.shared() && peer.unverified.empty()));
   }
 
   std::string name() const override { return callName(operation_.call); }
@@ -207,6 +184,40 @@ class Collective final : public Task {
   bool inlinesElements() const {
     return !operation_.hasExtras() || (operation_.call != Call::AlltoAllv && operation_.op != kPreMulSum &&
                                        operation_.extras().config == ConfigWords{});
+  }
+
+  bool wantsFrame(Peer& peer) const {
+    const Pair& pair = pairs_[static_cast<size_t>(peer.rank)];
+    if (pair.verified) return pair.awaitsData;
+    // An unmatched Send or Recv: the peer waits in it, and cannot be in this collective.
+    bool waits = !peer.remoteSends.empty() && !isBuffered(peer.remoteSends.back().frame);
+    if (waits) failMismatch(peer, peer.remoteSends.back().frame, mine_);
+    if (!peer.remoteRecvs.empty()) failMismatch(peer, peer.remoteRecvs.front(), mine_);
+    return true;
+  }
+
+  /** The destination of the next elements from this peer; empty if they are folded where they arrive. */
+  Space spaceFor(Peer& peer) {
+    if (!released_ || isFolding()) return {};
+    Pair& pair = pairOf(peer);
+    if (folding_ && !folded_) return {window(peer.rank) + pair.inWindow, windowBytes() - pair.inWindow};
+    return !folding_ && pair.in.size > 0 ? pair.in : pair.in2;
+  }
+
+  /** True while elements are folded where they arrive. */
+  bool isFolding() const { return released_ && inRings_ && !folded_; }
+
+  /** Bytes from this peer without which no element can be folded. */
+  size_t unfoldedFrom(Peer& peer) const {
+    size_t element = typeSize(operation_.type);
+    return peer.rank != comm_.rank && foldLeft_ > 0 && peer.data.available() < element ? element : 0;
+  }
+
+  /** True if this peer is known to be in the call. */
+  bool arrived(const Peer& peer) const {
+    if (peer.waiting.kind == FrameKind::Waiting && peer.waiting.words[kCollective] == comm_.entered.number()) return true;
+    bool compared = pairs_[static_cast<size_t>(peer.rank)].verified;
+    return compared && (!tree_ || (!peer.data.shared() && peer.unverified.empty()));
   }
 
   bool isParent(const Peer& peer) const { return tree_ && !tree_->isRoot() && tree_->parent() == peer.rank; }

@@ -45,9 +45,8 @@ class Registration : public Task {
     exchange_->start();
   }
 
-  bool wantsFrame(Peer& peer) override { return exchange_->wantsFrame(peer); }
+  Wanted wants(Peer& peer) override { return exchange_->wants(peer); }
   void framed(Peer& peer) override { exchange_->framed(peer); }
-  Space want(Peer& peer) override { return exchange_->want(peer); }
   void received(Peer& peer, size_t bytes) override { exchange_->received(peer, bytes); }
 
   bool advanceOwn() override {
@@ -75,7 +74,10 @@ class Registration : public Task {
     *out_ = comm_.windows.add(std::move(window_));
   }
 
-  bool needs(Peer& peer) override { return exchange_->needs(peer) || !laneArrived(peer); }
+  Dependence dependsOn(Peer& peer) override {
+    bool any = exchange_->wants(peer).any() || !laneArrived(peer);
+    return {any, any, false};
+  }
   std::string name() const override { return exchange_->name(); }
   std::string description() const override { return name(); }
 
@@ -112,9 +114,8 @@ class OneSided : public Task {
     comm_.openInbox();
   }
 
-  Space want(Peer&) override { return {}; }
+  Wanted wants(Peer&) override { return {}; }
   void received(Peer&, size_t) override {}
-  bool wantsFrame(Peer&) override { return false; }
   void framed(Peer& peer) override {
     if (isBuffered(peer.frame)) keepBuffered(peer);
   }
@@ -162,11 +163,12 @@ class OneSided : public Task {
   bool complete() const override { return at_ == operations_.size(); }
   Source waitsFor() const override { return current().call == Call::WaitSignal ? Source::Inbox : Source::Lane; }
 
-  bool needs(Peer& peer) override {
-    if (complete()) return false;
+  Dependence dependsOn(Peer& peer) override {
+    if (complete()) return {};
     const Operation& operation = operations_[at_];
-    if (operation.call != Call::WaitSignal) return peer.rank == operation.root;
-    return comm_.windows.inbox()->lacks(*operation.extras().signals, peer.rank);
+    bool any = operation.call != Call::WaitSignal ? peer.rank == operation.root
+                                                  : comm_.windows.inbox()->lacks(*operation.extras().signals, peer.rank);
+    return {any, any, false};
   }
 
   bool onlyTakes() const override {

@@ -85,8 +85,14 @@ class PointToPoint final : public Task {
     for (Peer& peer : comm_.peers) announceRecv(peer);
   }
 
-  bool wantsFrame(Peer& peer) override {
-    return laneOf(peer).incoming.size == 0 && arriving(peer) == nullptr && unfinished(peer);
+  Wanted wants(Peer& peer) override {
+    const Lane& lane = laneOf(peer);
+    if (lane.incoming.size > 0) return {false, lane.incoming, 1};
+    if (!unfinished(peer)) return {};
+    RemoteSend* send = arriving(peer);
+    if (send == nullptr) return {true, {}, 0};
+    send->elements.resize(eagerBytes(send->frame));
+    return {false, {&send->elements[send->elements.size() - send->missing], send->missing}, 1};
   }
 
   void framed(Peer& peer) override {
@@ -131,15 +137,6 @@ class PointToPoint final : public Task {
         break;
       default: peer.failUnintelligible();
     }
-  }
-
-  Space want(Peer& peer) override {
-    Lane& lane = laneOf(peer);
-    if (lane.incoming.size > 0) return lane.incoming;
-    RemoteSend* send = unfinished(peer) ? arriving(peer) : nullptr;
-    if (send == nullptr) return {};
-    send->elements.resize(eagerBytes(send->frame));
-    return {&send->elements[send->elements.size() - send->missing], send->missing};
   }
 
   void received(Peer& peer, size_t bytes) override {

@@ -136,7 +136,7 @@ class Runner {
         throw Failure(*comm().peerFailure());
       }
       for (Peer& peer : comm().peers) {
-        if (!peer.announcedClose || !drained(peer) || !(task().needs(peer) || !peer.out.empty())) continue;
+        if (!peer.announcedClose || !drained(peer) || !(task().dependsOn(peer).needed || !peer.out.empty())) continue;
         // Calls of a rank after its reported failure are no misuse.
         if (comm().peerFailure() != nullptr) break;
         throw Failure(
@@ -148,9 +148,10 @@ class Runner {
         std::vector<int> missing, absent;
         takeUnawaited();
         for (Peer& peer : comm().peers) {
-          if (peer.rank == comm().rank || (!task().dependsOn(peer) && peer.out.empty())) continue;
+          Dependence dependence = task().dependsOn(peer);
+          if (peer.rank == comm().rank || (!dependence.awaited && peer.out.empty())) continue;
           missing.push_back(peer.rank);
-          if (!task().arrived(peer)) absent.push_back(peer.rank);
+          if (!dependence.arrived) absent.push_back(peer.rank);
         }
         if (!absent.empty()) missing = absent;
         throw Failure(
@@ -201,8 +202,9 @@ class Runner {
       if (!peer.data.valid()) continue;
       Channel::Wait wait;
       if (!peer.dataEnded) {
-        wait.frame = wantsFrame(peer);
-        wait.bytes = task().awaited(peer);
+        Wanted wanted = wants(peer);
+        wait.frame = wanted.frame;
+        wait.bytes = wanted.least;
       }
       if (!peer.out.empty()) {
         const Outgoing& first = peer.out.front();
@@ -378,8 +380,12 @@ class Runner {
     comm().readEndReason(peer, ("during " + what()).c_str());
   }
 
-  /** The frames of earlier calls come first. */
-  bool wantsFrame(Peer& peer) { return comm().ahead == nullptr && (hasManyLate(peer) || task().wantsFrame(peer)); }
+  /** The frame or the bytes that are wanted from this peer now. The frames of earlier calls come first. */
+  Wanted wants(Peer& peer) {
+    Wanted wanted = task().wants(peer);
+    wanted.frame = comm().ahead == nullptr && (wanted.frame || hasManyLate(peer));
+    return wanted;
+  }
   static bool hasManyLate(const Peer& peer) { return peer.unverified.size() >= kLateFrames; }
 
   /** Takes the Waiting frames that come next, also those of a peer of which the task wants none. */
@@ -421,7 +427,8 @@ class Runner {
   bool receiveFrom(Peer& peer) {
     size_t total = 0;
     while (!peer.dataEnded && total < kTurn) {
-      if (wantsFrame(peer)) {
+      Wanted wanted = wants(peer);
+      if (wanted.frame) {
         if (peer.awaitsCredit() && !peer.takeCreditsBeforeFrame()) break;
         int got = peer.receiveFrame();
         if (got == 0) break;
@@ -433,14 +440,13 @@ class Runner {
         take(peer);
         continue;
       }
-      Space space = task().want(peer);
-      if (space.size == 0) {
+      if (wanted.bytes.size == 0) {
         // The task reads in place.
-        if (!peer.data.ended() || task().awaited(peer) == 0) break;
+        if (!peer.data.ended() || wanted.least == 0) break;
         endReceivingFrom(peer);
         break;
       }
-      long got = peer.data.receive(space.data, space.size);
+      long got = peer.data.receive(wanted.bytes.data, wanted.bytes.size);
       if (got < 0) {
         endReceivingFrom(peer);
         break;
@@ -449,7 +455,7 @@ class Runner {
       total += static_cast<size_t>(got);
       task().received(peer, static_cast<size_t>(got));
       // After a partial read there is probably no more.
-      if (static_cast<size_t>(got) < space.size) break;
+      if (static_cast<size_t>(got) < wanted.bytes.size) break;
     }
     return total > 0;
   }

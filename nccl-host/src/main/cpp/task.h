@@ -119,6 +119,22 @@ struct Space {
   size_t size = 0;
 };
 
+/** The frame, or the bytes, that a task wants from a rank next; or neither. */
+struct Wanted {
+  bool frame = false;
+  Space bytes;
+  size_t least = 0;  // bytes without which the task cannot continue; it may read them in place, without a destination
+
+  bool any() const { return frame || least > 0; }
+};
+
+/** The dependence of a task on a rank. */
+struct Dependence {
+  bool needed = false;    // the task needs data from this rank
+  bool awaited = false;   // the task cannot end before this rank is in the call
+  bool arrived = false;   // this rank is known to be in the call; a slow one may itself be waiting
+};
+
 /** Sources of the events for which a task waits. */
 enum class Source {
   DataStreams,  // of the peers: advancing without an arrival costs no system call
@@ -143,15 +159,12 @@ class Task {
   virtual void announceWait() {}
   /** True if the started task may send to this peer or receive from it. */
   virtual bool involves(const Peer&) const { return true; }
-  /** True if the next frame of this peer is wanted now; its bytes then are not. */
-  virtual bool wantsFrame(Peer& peer) = 0;
+  /** The frame or the bytes that are wanted from this peer now. */
+  virtual Wanted wants(Peer& peer) = 0;
   /** Called with the wanted frame in peer.frame. */
   virtual void framed(Peer& peer) = 0;
-  /** The bytes that are wanted from this peer now; size 0 for none. */
-  virtual Space want(Peer& peer) = 0;
+  /** Called with the number of wanted bytes that have arrived. */
   virtual void received(Peer& peer, size_t bytes) = 0;
-  /** Number of bytes from this peer without which the task cannot continue; 0 if it does not wait for bytes. */
-  virtual size_t awaited(Peer& peer) { return want(peer).size > 0 ? 1 : 0; }
   /** Advances the work outside the peers' data streams; true if something moved. */
   virtual bool advanceOwn() { return false; }
   /**
@@ -163,13 +176,11 @@ class Task {
   virtual bool complete() const = 0;
   /** Called once, when the task is complete and all data has been sent. */
   virtual void finish() {}
-  /** True while the task needs data from this peer. */
-  virtual bool needs(Peer& peer) { return wantsFrame(peer) || awaited(peer) > 0; }
-  /** True if the task cannot end before this peer is in the call. */
-  virtual bool dependsOn(Peer& peer) { return needs(peer); }
+  virtual Dependence dependsOn(Peer& peer) {
+    bool any = wants(peer).any();
+    return {any, any, false};
+  }
   virtual Source waitsFor() const { return Source::DataStreams; }
-  /** True if this peer is known to be in the call; a slow peer may then itself be waiting. */
-  virtual bool arrived(const Peer&) const { return false; }
   /** True if the work may complete although a rank is gone: this rank has sent its part, or has none. */
   virtual bool onlyTakes() const { return false; }
   /** The operations of the task that a profiler observes; usually empty. */
