@@ -6,10 +6,13 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermission;
 import java.util.ArrayList;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.Set;
 import java.util.jar.JarEntry;
 import java.util.jar.JarFile;
 import java.util.regex.Matcher;
@@ -190,5 +193,21 @@ class JarContentsTest {
                         file.stream().anyMatch(entry -> entry.getName().contains("/" + classifier.group(1) + "/lib")));
             }
         }
+    }
+
+    /** A tool that rewrites a jar must not leave one that only its owner can read. */
+    @ParameterizedTest
+    @MethodSource("jars")
+    void isAsReadableAsItsFolder(Path jar) throws IOException {
+        assertEquals(
+                readers(Files.getPosixFilePermissions(jar.toAbsolutePath().getParent())),
+                readers(Files.getPosixFilePermissions(jar)));
+    }
+
+    private static Set<PosixFilePermission> readers(Set<PosixFilePermission> permissions) {
+        Set<PosixFilePermission> readers = EnumSet.of(
+                PosixFilePermission.OWNER_READ, PosixFilePermission.GROUP_READ, PosixFilePermission.OTHERS_READ);
+        readers.retainAll(permissions);
+        return readers;
     }
 }
