@@ -8,6 +8,7 @@ import io.github.nccl4j.internal.threads.Timeouts;
 import java.time.Duration;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
@@ -188,6 +189,7 @@ public final class Work {
 
     /** While this thread checks for errors, the watchdog need not. */
     private void await(Duration timeout, long limit) {
+        requireMayWait();
         Failures failures = core.failures();
         failures.beginWait();
         try {
@@ -248,15 +250,33 @@ public final class Work {
     }
 
     /**
-     * Returns a future for the work. A thread of this package completes it: normally when the work is done,
-     * exceptionally as {@link #await()} would throw. Cancelling the future does not affect the work.
+     * Returns a future for the work, as {@link #toFuture(Executor)} with threads of this package. Each completion has a
+     * thread of its own, so that dependent actions may wait, and may call and await further operations.
      *
      * @return a new future
      */
     public CompletableFuture<Void> toFuture() {
+        return toFuture(FUTURES.threads());
+    }
+
+    /**
+     * Returns a future for the work. The executor completes it: normally when the work is done, exceptionally as {@link
+     * #await()} would throw. Actions that depend on the future run on the executor too, unless they are added after the
+     * completion. An executor with fewer threads than actions that wait for each other's operations makes them wait until
+     * the deadline. If the work is done already, or its failure is known, the future is complete when this method
+     * returns. Cancelling the future does not affect the work.
+     *
+     * @param executor completes the future, and calls the communicator's {@link FailurePolicy} if the work fails. If it
+     *     rejects that, the future gets its exception. If it runs actions in the thread that polls the work, waiting for
+     *     work in them throws {@link IllegalStateException}
+     * @return a new future
+     */
+    public CompletableFuture<Void> toFuture(Executor executor) {
+        Objects.requireNonNull(executor, "executor");
         Duration limit = core.deadline();
         long start = System.nanoTime();
-        CompletableFuture<Void> future = FUTURES.when(() -> isDoneInTime(start, limit));
+        CompletableFuture<Void> future =
+                FUTURES.when(() -> isOver() || mayFail(start, limit), () -> isDoneInTime(start, limit), executor);
         if (!future.isDone()) {
             Failures failures = core.failures();
             failures.beginWait();
@@ -265,15 +285,37 @@ public final class Work {
         return future;
     }
 
+    /** Returns true if {@link #isDoneInTime} would throw. Calls no policy. */
+    private boolean mayFail(long start, Duration limit) {
+        if (core.calls().mayWaitForLostRank() || isPast(start, limit)) {
+            return true;
+        }
+        int result = core.calls().poll();
+        return result != nccl.ncclSuccess && result != nccl.ncclInProgress;
+    }
+
+    private static boolean isPast(long start, Duration limit) {
+        return System.nanoTime() - start > Timeouts.nanoseconds(limit);
+    }
+
     private boolean isDoneInTime(long start, Duration limit) {
         if (isDone()) {
             return true;
         }
         checkErrors();
-        if (System.nanoTime() - start > Timeouts.nanoseconds(limit)) {
+        if (isPast(start, limit)) {
             throw timedOut(limit);
         }
         return false;
+    }
+
+    /** Requires a thread that may wait: all futures wait for the thread that polls. */
+    static void requireMayWait() {
+        if (FUTURES.isPolling()) {
+            throw new IllegalStateException(
+                    "the thread that polls the work of all futures must not wait: give toFuture an"
+                            + " executor with threads of its own");
+        }
     }
 
     /** Returns the exception for work that timed out. */

@@ -14,10 +14,11 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Futures that one thread completes by polling. */
+/** Futures whose conditions one thread polls, and that an executor completes. */
 @Timeout(value = 2, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class PolledFuturesTest {
     /** Each test has a name of its own, because the threads of earlier tests linger. */
@@ -25,9 +26,14 @@ class PolledFuturesTest {
 
     private final PolledFutures futures = new PolledFutures(thread);
 
+    /** A future whose condition is due with each poll, completed by the thread that polls. */
+    private CompletableFuture<Void> when(BooleanSupplier condition) {
+        return futures.when(() -> true, condition, Runnable::run);
+    }
+
     @Test
     void aTrueConditionNeedsNoThread() {
-        assertTrue(futures.when(() -> true).isDone());
+        assertTrue(when(() -> true).isDone());
         assertTrue(Thread.getAllStackTraces().keySet().stream()
                 .noneMatch(one -> one.getName().equals(thread)));
     }
@@ -36,7 +42,7 @@ class PolledFuturesTest {
     void theThreadCompletesAFutureWhenItsConditionIsTrue() throws Exception {
         AtomicReference<Thread> asked = new AtomicReference<>();
         AtomicInteger left = new AtomicInteger(3);
-        CompletableFuture<Void> future = futures.when(() -> {
+        CompletableFuture<Void> future = when(() -> {
             asked.set(Thread.currentThread());
             return left.decrementAndGet() == 0;
         });
@@ -49,7 +55,7 @@ class PolledFuturesTest {
     @Test
     void theThreadPausesBetweenPolls() throws Exception {
         List<Long> polls = Collections.synchronizedList(new ArrayList<>());
-        futures.when(() -> polls.add(System.nanoTime()) && polls.size() == 100).get();
+        when(() -> polls.add(System.nanoTime()) && polls.size() == 100).get();
         assertTrue(polls.get(99) - polls.get(1) > 10_000_000, "the thread has polled without pauses");
     }
 
@@ -57,13 +63,13 @@ class PolledFuturesTest {
     void anExceptionOfTheConditionCompletesTheFuture() {
         RuntimeException planted = new IllegalStateException("planted");
         AtomicInteger asked = new AtomicInteger();
-        CompletableFuture<Void> atOnce = futures.when(() -> {
+        CompletableFuture<Void> atOnce = when(() -> {
             asked.incrementAndGet();
             throw planted;
         });
         assertTrue(atOnce.isCompletedExceptionally());
         AtomicInteger left = new AtomicInteger(2);
-        CompletableFuture<Void> later = futures.when(() -> {
+        CompletableFuture<Void> later = when(() -> {
             if (left.decrementAndGet() == 0) {
                 throw planted;
             }
@@ -76,9 +82,9 @@ class PolledFuturesTest {
     @Test
     void oneFailureDoesNotAffectTheOthers() throws Exception {
         AtomicInteger left = new AtomicInteger(20);
-        CompletableFuture<Void> good = futures.when(() -> left.decrementAndGet() == 0);
+        CompletableFuture<Void> good = when(() -> left.decrementAndGet() == 0);
         AtomicInteger rest = new AtomicInteger(2);
-        CompletableFuture<Void> bad = futures.when(() -> {
+        CompletableFuture<Void> bad = when(() -> {
             if (rest.decrementAndGet() == 0) {
                 throw new IllegalStateException("planted");
             }
