@@ -186,10 +186,11 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      *
      * @param <T> the element type
      * @param type the type of the elements
-     * @param memory the NIO buffer; elements larger than a byte are in the machine's byte order
+     * @param memory the NIO buffer; for elements larger than a byte, {@code order(ByteOrder.nativeOrder())}
      * @return the buffer, in host memory
-     * @throws IllegalArgumentException if the NIO buffer is not direct, or if its remaining bytes or its address are
-     *     not a multiple of the size of an element
+     * @throws IllegalArgumentException if the NIO buffer is not direct, if its remaining bytes or its address are not a
+     *     multiple of the size of an element, or if elements are larger than a byte and the NIO buffer has another
+     *     byte order than the machine, as a new one has
      * @throws ReadOnlyBufferException if the NIO buffer is read-only
      */
     public static <T extends Element> DeviceBuffer<T> wrap(ElementType<T> type, ByteBuffer memory) {
@@ -493,8 +494,9 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * to its limit. The copy is done when this returns.
      *
      * @param source a buffer of the element type's Java type, in any byte order, or a {@link ByteBuffer} of whole
-     *     elements in the device's layout, in any byte order
-     * @throws IllegalArgumentException if the NIO buffer has another type, or its bytes are not whole elements
+     *     elements in the device's layout; for elements larger than a byte, {@code order(ByteOrder.nativeOrder())}
+     * @throws IllegalArgumentException if the NIO buffer has another type, its bytes are not whole elements, or they are
+     *     in another byte order
      * @throws IndexOutOfBoundsException if the NIO buffer has more remaining elements than this buffer
      */
     public void copyFrom(Buffer source) {
@@ -506,7 +508,8 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      *
      * @param source the buffer
      * @param offset the first element of this buffer to write
-     * @throws IllegalArgumentException if the NIO buffer has another type, or its bytes are not whole elements
+     * @throws IllegalArgumentException if the NIO buffer has another type, its bytes are not whole elements, or they are
+     *     in another byte order
      * @throws IndexOutOfBoundsException if the elements go beyond this buffer
      */
     public void copyFrom(Buffer source, long offset) {
@@ -520,7 +523,8 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * to its limit. The copy is done when this returns.
      *
      * @param target a buffer as for {@link #copyFrom(Buffer)}
-     * @throws IllegalArgumentException if the NIO buffer has another type, or its bytes are not whole elements
+     * @throws IllegalArgumentException if the NIO buffer has another type, its bytes are not whole elements, or they are
+     *     in another byte order
      * @throws IndexOutOfBoundsException if the NIO buffer has more remaining elements than this buffer
      * @throws ReadOnlyBufferException if the NIO buffer is read-only
      */
@@ -533,7 +537,8 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      *
      * @param target the buffer
      * @param offset the first element of this buffer to read
-     * @throws IllegalArgumentException if the NIO buffer has another type, or its bytes are not whole elements
+     * @throws IllegalArgumentException if the NIO buffer has another type, its bytes are not whole elements, or they are
+     *     in another byte order
      * @throws IndexOutOfBoundsException if the elements go beyond this buffer
      * @throws ReadOnlyBufferException if the NIO buffer is read-only
      */
@@ -726,8 +731,8 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * <p>The source must not be written until the copy is done; until then, it is not garbage-collected. Its memory is
      * not page-locked, so CUDA may wait; use {@link Device#allocatePinned} to avoid that.
      *
-     * @param source a direct buffer of the element type's Java type, in the machine's byte order, or a direct {@link
-     *     ByteBuffer} of whole elements in the device's layout, in any byte order
+     * @param source a direct buffer of the element type's Java type, or a direct {@link ByteBuffer} of whole elements in
+     *     the device's layout; for elements larger than a byte, in the machine's byte order
      * @param stream a stream of this buffer's device
      * @throws IllegalArgumentException if the buffer is not direct, has another type or byte order, or has numbers that
      *     must be converted, or its bytes are not whole elements, or if the stream is of another device

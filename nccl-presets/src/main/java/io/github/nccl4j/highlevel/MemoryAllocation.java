@@ -142,10 +142,7 @@ record MemoryAllocation(long address, Runnable free) {
         if (memory.isReadOnly()) {
             throw new ReadOnlyBufferException();
         }
-        if (memory.remaining() % type.sizeInBytes() != 0) {
-            throw new IllegalArgumentException("memory must have a multiple of the size of " + type + ": "
-                    + memory.remaining() + " % " + type.sizeInBytes() + " != 0");
-        }
+        Transfer.elements(type, memory);
         return new BytePointer(memory.slice()).address();
     }
 }

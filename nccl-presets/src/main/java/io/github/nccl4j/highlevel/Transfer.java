@@ -34,13 +34,8 @@ final class Transfer {
 
     /** Returns the number of remaining elements of a buffer. */
     static int elements(ElementType<?> type, Buffer buffer) {
-        int size = type.sizeInBytes();
-        if (buffer instanceof ByteBuffer) {
-            if (buffer.remaining() % size != 0) {
-                throw new IllegalArgumentException("the buffer's remaining bytes must be a multiple of the size of "
-                        + type + ": " + buffer.remaining() + " % " + size + " != 0");
-            }
-            return buffer.remaining() / size;
+        if (buffer instanceof ByteBuffer bytes) {
+            return elements(type, bytes);
         }
         Class<?> primitive = primitive(buffer);
         if (primitive == null || !type.accepts(primitive)) {
@@ -48,6 +43,25 @@ final class Transfer {
                     + bits(type) + " as bits: " + (primitive == null ? "char" : primitive));
         }
         return buffer.remaining();
+    }
+
+    /**
+     * Returns the number of elements that the remaining bytes of a buffer are. Larger elements than bytes are in the
+     * machine's byte order, which the buffer must have, so that its elements have the same values in Java: Java creates
+     * every buffer in big-endian order.
+     */
+    static int elements(ElementType<?> type, ByteBuffer buffer) {
+        int size = type.sizeInBytes();
+        if (buffer.remaining() % size != 0) {
+            throw new IllegalArgumentException("the buffer's remaining bytes must be a multiple of the size of " + type
+                    + ": " + buffer.remaining() + " % " + size + " != 0");
+        }
+        if (size > 1 && buffer.order() != ByteOrder.nativeOrder()) {
+            throw new IllegalArgumentException(
+                    "a ByteBuffer of " + type + " must have the byte order " + ByteOrder.nativeOrder() + ": "
+                            + buffer.order() + "; call order(ByteOrder.nativeOrder()) before filling or reading it");
+        }
+        return buffer.remaining() / size;
     }
 
     /** Bytes of larger elements are passed in a ByteBuffer. */

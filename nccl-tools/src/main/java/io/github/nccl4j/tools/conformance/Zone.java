@@ -33,7 +33,7 @@ final class Zone<T extends Element> {
         byte[] bytes = new byte[(2 * fence + length) * size];
         Arrays.fill(bytes, UNTOUCHED);
         content.get(0, bytes, fence * size, length * size);
-        memory.copyFrom(ByteBuffer.wrap(bytes));
+        memory.copyFrom(ByteBuffer.wrap(bytes).order(ByteOrder.nativeOrder()));
     }
 
     /** The memory that a zone needs. */
@@ -53,7 +53,7 @@ final class Zone<T extends Element> {
 
     /** The present contents. */
     ByteBuffer content() {
-        ByteBuffer bytes = ByteBuffer.allocate((2 * fence + length) * size);
+        ByteBuffer bytes = ByteBuffer.allocate((2 * fence + length) * size).order(ByteOrder.nativeOrder());
         memory.copyTo(bytes);
         for (int i = 0; i < fence * size; i++) {
             int last = bytes.capacity() - 1 - i;

@@ -112,7 +112,8 @@ final class AsyncCopySuite {
             buffer.slice(1, 5).copyFromAsync(floats.position(2).limit(6).asReadOnlyBuffer(), stream);
             buffer.slice(6, 4).copyFromAsync(floats.position(0).limit(4), stream);
             checks.equal(4, floats.position(), "position after copyFromAsync");
-            ByteBuffer bytes = ByteBuffer.allocateDirect(44).position(4);
+            ByteBuffer bytes =
+                    ByteBuffer.allocateDirect(44).order(ByteOrder.nativeOrder()).position(4);
             buffer.copyToAsync(bytes, stream);
             checks.equal(44, bytes.position(), "position after copyToAsync");
             stream.synchronize(LIMIT);
@@ -123,7 +124,7 @@ final class AsyncCopySuite {
                     .asFloatBuffer()
                     .get(back);
             checks.equal(new float[] {0, 3, 4, 5, 6, 0, 1, 2, 3, 4}, back, "through direct buffers");
-            buffer.copyFromAsync(ByteBuffer.allocateDirect(0), stream);
+            buffer.copyFromAsync(ByteBuffer.allocateDirect(0).order(ByteOrder.nativeOrder()), stream);
         }
     }
 
@@ -165,7 +166,8 @@ final class AsyncCopySuite {
                     IllegalArgumentException.class,
                     () -> buffer.slice(0, 5).copyFromAsync(buffer.slice(4, 5), stream),
                     "buffers overlap without being the same");
-            for (Buffer heap : List.of(FloatBuffer.allocate(4), ByteBuffer.allocate(4))) {
+            for (Buffer heap :
+                    List.of(FloatBuffer.allocate(4), ByteBuffer.allocate(4).order(ByteOrder.nativeOrder()))) {
                 checks.fails(
                         IllegalArgumentException.class,
                         () -> buffer.copyFromAsync(heap, stream),
@@ -175,14 +177,19 @@ final class AsyncCopySuite {
                 checks.equal(0, heap.position(), "the position after a failure");
             }
             ByteBuffer direct = ByteBuffer.allocateDirect(80);
-            ByteOrder foreign =
-                    ByteOrder.nativeOrder() == ByteOrder.BIG_ENDIAN ? ByteOrder.LITTLE_ENDIAN : ByteOrder.BIG_ENDIAN;
             checks.fails(
                     IllegalArgumentException.class,
                     () -> buffer.copyFromAsync(
-                            direct.order(foreign).asFloatBuffer().limit(4), stream),
+                            direct.order(BufferSuite.foreignOrder())
+                                    .asFloatBuffer()
+                                    .limit(4),
+                            stream),
                     "converts nothing",
                     ByteOrder.nativeOrder().toString());
+            String message = "a ByteBuffer of float32 must have the byte order " + ByteOrder.nativeOrder() + ": "
+                    + BufferSuite.foreignOrder();
+            checks.fails(IllegalArgumentException.class, () -> buffer.copyFromAsync(direct, stream), message);
+            checks.fails(IllegalArgumentException.class, () -> buffer.copyToAsync(direct, stream), message);
             direct.order(ByteOrder.nativeOrder());
             checks.fails(
                     IllegalArgumentException.class,
@@ -193,7 +200,8 @@ final class AsyncCopySuite {
             checks.fails(IllegalArgumentException.class, () -> buffer.copyFromAsync(ints, stream), "float32", "int");
             checks.fails(
                     IllegalArgumentException.class,
-                    () -> buffer.copyToAsync(direct.duplicate().limit(7), stream),
+                    () -> buffer.copyToAsync(
+                            direct.duplicate().order(ByteOrder.nativeOrder()).limit(7), stream),
                     "7 % 4 != 0");
             checks.fails(
                     IndexOutOfBoundsException.class,

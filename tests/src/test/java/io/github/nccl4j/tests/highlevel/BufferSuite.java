@@ -82,6 +82,11 @@ final class BufferSuite {
         }
     }
 
+    /** The byte order that is not this machine's. */
+    static ByteOrder foreignOrder() {
+        return ByteOrder.nativeOrder() == ByteOrder.BIG_ENDIAN ? ByteOrder.LITTLE_ENDIAN : ByteOrder.BIG_ENDIAN;
+    }
+
     /** Through heap and direct buffers, so that both ways of copying are taken. */
     private void bytes(ElementType<?> type, int length) {
         byte[] random = new byte[length * type.sizeInBytes()];
@@ -90,17 +95,17 @@ final class BufferSuite {
             checks.equal((long) length, buffer.length(), "length");
             checks.equal((long) random.length, buffer.sizeInBytes(), "size");
             checks.isTrue(buffer.address() % 64 == 0, "alignment of 0x" + Long.toHexString(buffer.address()));
-            ByteBuffer heap = ByteBuffer.wrap(random);
+            ByteBuffer heap = ByteBuffer.wrap(random).order(ByteOrder.nativeOrder());
             buffer.copyFrom(heap);
             checks.equal(0, heap.remaining(), "what is left of the source");
-            ByteBuffer direct = ByteBuffer.allocateDirect(random.length);
+            ByteBuffer direct = ByteBuffer.allocateDirect(random.length).order(ByteOrder.nativeOrder());
             buffer.copyTo(direct);
             checks.equal(0, direct.remaining(), "what is left of the target");
             checks.equal(ByteBuffer.wrap(random), direct.flip(), type + " to a direct buffer, " + length);
             buffer.fill(0);
             buffer.copyFrom(direct);
             byte[] back = new byte[random.length];
-            buffer.copyTo(ByteBuffer.wrap(back));
+            buffer.copyTo(ByteBuffer.wrap(back).order(ByteOrder.nativeOrder()));
             checks.equal(random, back, type + " to an array, " + length);
         }
     }
@@ -276,12 +281,12 @@ final class BufferSuite {
                     }
                     buffer.fill(3);
                     byte[] back = new byte[expected.length];
-                    buffer.copyTo(ByteBuffer.wrap(back));
+                    buffer.copyTo(ByteBuffer.wrap(back).order(ByteOrder.nativeOrder()));
                     checks.equal(expected, back, type + " filled with 3, " + length);
                     if (type.isFloat()) {
                         buffer.fill(0);
                         buffer.fill(3.0);
-                        buffer.copyTo(ByteBuffer.wrap(back));
+                        buffer.copyTo(ByteBuffer.wrap(back).order(ByteOrder.nativeOrder()));
                         checks.equal(expected, back, type + " filled with 3.0, " + length);
                     }
                 }
@@ -594,6 +599,13 @@ final class BufferSuite {
             checks.fails(IllegalArgumentException.class, () -> buffer.copyTo(CharBuffer.allocate(1)), "char");
             checks.fails(IllegalArgumentException.class, () -> buffer.copyTo(IntBuffer.allocate(1)), "float32", "int");
             checks.fails(IllegalArgumentException.class, () -> buffer.copyFrom(ByteBuffer.allocate(7)), "7 % 4 != 0");
+            for (ByteBuffer bytes : List.of(ByteBuffer.allocate(8), ByteBuffer.allocateDirect(8))) {
+                String message = "a ByteBuffer of float32 must have the byte order " + ByteOrder.nativeOrder() + ": "
+                        + foreignOrder();
+                bytes.order(foreignOrder());
+                checks.fails(IllegalArgumentException.class, () -> buffer.copyFrom(bytes), message);
+                checks.fails(IllegalArgumentException.class, () -> buffer.copyTo(bytes), message);
+            }
             checks.fails(
                     IndexOutOfBoundsException.class,
                     () -> buffer.copyFrom(new float[17]),

@@ -196,7 +196,7 @@ final class FakeCudaScenarios {
                     fail("");
                     checks.equal(context, context(), "the context after a failure of " + call.getKey());
                 }
-                things.buffer.copyTo(ByteBuffer.allocateDirect(400));
+                things.buffer.copyTo(ByteBuffer.allocateDirect(400).order(ByteOrder.nativeOrder()));
                 things.device.allocateForWindow(ElementType.INT32, 10).close();
                 checks.equal(context, context(), "the context after memory for windows");
             }
@@ -328,7 +328,7 @@ final class FakeCudaScenarios {
             throws Exception {
         WeakReference<ByteBuffer> first = null;
         for (int i = 0; i < 100; i++) {
-            ByteBuffer source = ByteBuffer.allocateDirect(40);
+            ByteBuffer source = ByteBuffer.allocateDirect(40).order(ByteOrder.nativeOrder());
             target.copyFromAsync(source, streams.get());
             if (i == 0) {
                 first = new WeakReference<>(source);

@@ -8,6 +8,7 @@ import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Dlpack;
 import io.github.nccl4j.highlevel.Element.Float32;
+import io.github.nccl4j.highlevel.Element.Int8;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.StubLibraries;
@@ -87,7 +88,9 @@ class InteropTest {
         ByteBuffer direct = ByteBuffer.allocateDirect(10);
         IllegalArgumentException odd =
                 assertThrows(IllegalArgumentException.class, () -> DeviceBuffer.wrap(ElementType.FLOAT32, direct));
-        assertEquals("memory must have a multiple of the size of float32: 10 % 4 != 0", odd.getMessage());
+        assertEquals(
+                "the buffer's remaining bytes must be a multiple of the size of float32: 10 % 4 != 0",
+                odd.getMessage());
         assertThrows(
                 ReadOnlyBufferException.class,
                 () -> DeviceBuffer.wrap(
@@ -96,7 +99,26 @@ class InteropTest {
                 IllegalArgumentException.class,
                 () -> DeviceBuffer.wrap(
                         ElementType.FLOAT32,
-                        ByteBuffer.allocateDirect(16).position(2).limit(10).slice()));
+                        ByteBuffer.allocateDirect(16)
+                                .position(2)
+                                .limit(10)
+                                .slice()
+                                .order(ByteOrder.nativeOrder())));
+    }
+
+    @Test
+    void memoryInAnotherByteOrderIsRefused() {
+        ByteBuffer memory = ByteBuffer.allocateDirect(8).order(BufferSuite.foreignOrder());
+        IllegalArgumentException refusal =
+                assertThrows(IllegalArgumentException.class, () -> DeviceBuffer.wrap(ElementType.FLOAT32, memory));
+        assertEquals(
+                "a ByteBuffer of float32 must have the byte order " + ByteOrder.nativeOrder() + ": " + memory.order()
+                        + "; call order(ByteOrder.nativeOrder()) before filling or reading it",
+                refusal.getMessage());
+        try (DeviceBuffer<Int8> bytes = DeviceBuffer.wrap(ElementType.INT8, memory)) {
+            bytes.copyFrom(memory);
+            assertEquals(8, bytes.length());
+        }
     }
 
     /** Compiled when it runs, as this class is for a Java that has no segments. */
