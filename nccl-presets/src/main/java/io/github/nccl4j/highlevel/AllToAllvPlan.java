@@ -374,14 +374,13 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
             throw new IllegalStateException(
                     "VCCL's ncclAlltoAllv can't be captured in a CUDA graph, it would end the process: " + on);
         }
-        try (Group group = Group.open()) {
+        Group.run(() -> {
             Batch batch = Batch.current();
             batch.add(core, isRccl ? new RcclCall(on.handle) : new VcclCall(on.handle));
             batch.pin(send);
             batch.pin(recv);
             batch.pin(resource);
-            group.launch();
-        }
+        });
     }
 
     private abstract class NativeCall implements Deferred {

@@ -7,10 +7,12 @@ import io.github.nccl4j.internal.operation.Operation;
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.threads.SlowPath;
 import io.github.nccl4j.internal.threads.Suppressed;
+import java.lang.System.Logger.Level;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
+import java.util.stream.Collectors;
 
 /**
  * The recorded operations and calls of a thread's open groups, and the resources that they keep. A batch passes nothing
@@ -21,6 +23,9 @@ import java.util.Set;
  */
 final class Batch implements CommunicatorCore.OpenGroup {
     private static final ThreadLocal<Batch> OF_THREAD = ThreadLocal.withInitial(Batch::new);
+
+    /** The most calls that a warning describes. */
+    private static final int MOST_SHOWN = 10;
 
     private final Thread thread = Thread.currentThread();
     private final BatchLaunch launch = new BatchLaunch(this);
@@ -272,6 +277,31 @@ final class Batch implements CommunicatorCore.OpenGroup {
             }
         }
         throw new IllegalStateException("no configuration is at 0x" + Long.toHexString(operation.config()));
+    }
+
+    /** A description for messages. */
+    String describe(Operation operation) {
+        if (operation.isDeferred()) {
+            return deferred(operation).toString();
+        }
+        return operation.isConfigured() ? operation.describe() + " with " + config(operation) : operation.describe();
+    }
+
+    /** Logs the calls that were added after a mark, if there are any: their group is closed without a launch. */
+    void warnOfDropped(Mark mark) {
+        if (used == mark.used) {
+            return;
+        }
+        int shown = Math.min(used, mark.used + MOST_SHOWN);
+        String calls = Arrays.stream(operations, mark.used, shown)
+                .map(operation -> describe(operation) + " of " + communicators.get(operation.communicator()))
+                .collect(Collectors.joining("; "));
+        System.getLogger("io.github.nccl4j")
+                .log(
+                        Level.WARNING,
+                        "a group was closed without launch(), which drops its calls (" + (used - mark.used) + "): "
+                                + calls + (shown < used ? "; ..." : ""),
+                        new Throwable("closed here"));
     }
 
     /** Marks all configured calls as launched; returns the first exception or null. */

@@ -367,18 +367,8 @@ final class BatchLaunch {
         }
         refusal = result;
         failedCommunicator = operation.communicator();
-        String call;
-        if (operation.isDeferred()) {
-            Deferred deferred = batch.deferred(operation);
-            failedName = deferred.function();
-            call = deferred.toString();
-        } else {
-            failedName = operation.function();
-            call = operation.isConfigured()
-                    ? operation.describe() + " with " + batch.config(operation)
-                    : operation.describe();
-        }
-        failedDescription = call + " in a group of " + batch.operations() + " operations";
+        failedName = operation.isDeferred() ? batch.deferred(operation).function() : operation.function();
+        failedDescription = batch.describe(operation) + " in a group of " + batch.operations() + " operations";
     }
 
     /** Returns NCCL's estimate of the duration in microseconds; launches nothing. */

@@ -35,6 +35,6 @@ final class BatchedCallGroup extends CallGroup {
 
     @Override
     public void close() {
-        group.close();
+        group.discard();
     }
 }

@@ -9,19 +9,19 @@ import java.util.Objects;
  * at the cost of one launch, or operations of several communicators of one thread.
  *
  * <pre>{@code
- * try (Group group = Group.open()) {
+ * Group.run(() -> {
  *     communicator.send(outgoing, next, stream);
  *     communicator.recv(incoming, previous, stream);
- *     group.launch();
- * }
+ * });
  * }</pre>
  *
- * <p>or, equivalently, {@code Group.run(() -> { ... })}.
+ * <p>{@link #open}, {@link #launch} and {@link #close} do the same in parts, for code that does not fit into a lambda or
+ * that calls {@link #simulate}.
  *
- * <p><b>All or nothing.</b> Between {@link #open} and {@link #launch}, operations of this thread are checked and
- * stored. If the group is closed without being launched, for example because of an exception, none of its operations is
- * launched, and NCCL stays usable. Buffers, streams and operators that are closed before the launch are kept until the
- * launch.
+ * <p><b>All or nothing.</b> Until the launch, operations of this thread are checked and stored. If the body throws, none
+ * of its operations is launched, and NCCL stays usable. Closing a group without {@link #launch} also drops its
+ * operations, and logs a warning with them. Buffers, streams and operators that are closed before the launch are kept
+ * until the launch.
  *
  * <p><b>Order.</b> Operations of one group may run at the same time, even in one stream. An operation must not read or
  * write memory that another operation of the group writes.
@@ -67,9 +67,12 @@ public final class Group implements AutoCloseable {
      */
     public static void run(Runnable body) {
         Objects.requireNonNull(body, "body");
-        try (Group group = open()) {
+        Group group = open();
+        try {
             body.run();
             group.launch();
+        } finally {
+            group.discard();
         }
     }
 
@@ -148,13 +151,22 @@ public final class Group implements AutoCloseable {
     }
 
     /**
-     * Ends the group. If it was not launched, its operations are dropped. Does nothing if the group has ended.
+     * Ends the group. If it was not launched, its operations are dropped, and a warning with the operations is logged.
+     * Does nothing if the group has ended.
      *
      * @throws IllegalStateException if the group belongs to another thread
      */
     @Override
     public void close() {
         requireThread("closed");
+        if (!ended) {
+            batch.warnOfDropped(mark);
+            discard();
+        }
+    }
+
+    /** As {@link #close} without the warning, because an exception says that the operations are not launched. */
+    void discard() {
         if (!ended) {
             ended = true;
             batch.discard(this, mark);

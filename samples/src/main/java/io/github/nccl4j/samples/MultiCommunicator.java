@@ -61,11 +61,10 @@ public final class MultiCommunicator {
             }
             own.copyFrom(numbers);
             // The group launches both together; without it, all ranks would have to use the same order.
-            try (Group group = Group.open()) {
+            Group.run(() -> {
                 row.allReduce(own, rowSum, ReduceOp.SUM, stream);
                 column.allReduce(own, columnSum, ReduceOp.SUM, stream);
-                group.launch();
-            }
+            });
             row.work(stream).await();
             column.work(stream).await();
             check(world, rowSum, peer -> peer / width == rank / width, "sum along the row");

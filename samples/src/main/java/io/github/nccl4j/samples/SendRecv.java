@@ -51,11 +51,10 @@ public final class SendRecv {
             outgoing.copyFrom(numbers(communicator.rank(), count));
             incoming.fill(Float.NaN);
             // Without a group all ranks would deadlock: each would wait in send for a receiver.
-            try (Group group = Group.open()) {
+            Group.run(() -> {
                 communicator.send(outgoing, next, stream);
                 communicator.recv(incoming, previous, stream);
-                group.launch();
-            }
+            });
             communicator.work(stream).await();
             float[] got = new float[count];
             incoming.copyTo(got);

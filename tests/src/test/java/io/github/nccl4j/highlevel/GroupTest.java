@@ -10,6 +10,7 @@ import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.library.HostEngine;
+import io.github.nccl4j.tests.TestLog;
 import io.github.nccl4j.tools.support.Threads;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -303,6 +304,59 @@ class GroupTest {
             });
             assertEquals(Communicator.State.OPEN, children.get(0).state());
             children.get(0).close();
+        }
+    }
+
+    @Test
+    void aGroupThatIsClosedWithoutALaunchLogsItsCalls() {
+        try (Communicator c = alone("one");
+                DeviceBuffer<Int32> send = numbers();
+                DeviceBuffer<Int32> recv = zeros();
+                TestLog log = new TestLog()) {
+            try (Group outer = Group.open()) {
+                c.allReduce(send, recv, ReduceOp.SUM, STREAM);
+                Group inner = Group.open();
+                c.broadcast(send, recv, 0, STREAM);
+                c.split(0, 0);
+                inner.close();
+                outer.launch();
+            }
+            assertEquals(
+                    List.of(
+                            "WARNING: a group was closed without launch(), which drops its calls (2): ncclBroadcast of 6"
+                                    + " int32 from rank 0 of communicator 'one' (rank 0 of 1 on host memory);"
+                                    + " ncclCommSplit of communicator 'one' (rank 0 of 1 on host memory)"),
+                    log.lines());
+            assertEquals("closed here", log.records().get(0).getThrown().getMessage());
+            Group group = Group.open();
+            for (int i = 0; i < 12; i++) {
+                c.allReduce(send, recv, ReduceOp.SUM, STREAM);
+            }
+            group.close();
+            String many = log.lines().get(1);
+            assertTrue(many.contains("calls (12): ") && many.endsWith("; ..."), many);
+            assertEquals(10, many.split("ncclAllReduce", -1).length - 1);
+        }
+    }
+
+    /** The exception tells it. */
+    @Test
+    void aBodyThatThrowsLogsNothing() {
+        try (Communicator c = alone("one");
+                DeviceBuffer<Int32> send = numbers();
+                DeviceBuffer<Int32> recv = zeros();
+                TestLog log = new TestLog()) {
+            refused(
+                    IllegalStateException.class,
+                    () -> Group.run(() -> {
+                        c.allReduce(send, recv, ReduceOp.SUM, STREAM);
+                        throw new IllegalStateException("body");
+                    }),
+                    "body");
+            Group.open().close();
+            assertEquals(List.of(), log.lines());
+            assertFalse(Group.isOpenInThisThread());
+            assertArrayEquals(UNTOUCHED, content(recv));
         }
     }
 
