@@ -403,6 +403,11 @@ final class Batch implements CommunicatorCore.OpenGroup {
             if (toSelf) {
                 checkToSelf();
             }
+            for (Object one : pinned) {
+                if (one instanceof DeviceBuffer<?> buffer) {
+                    buffer.checkMemory();
+                }
+            }
             if (used > 0) {
                 launch.run();
             }

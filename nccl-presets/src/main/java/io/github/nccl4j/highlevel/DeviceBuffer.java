@@ -70,6 +70,9 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     private final boolean windowMemory;
 
     private final Lifetime lifetime = new Lifetime(this);
+    /** The segments of the memory; null if there are none. Used in roots only, guarded by the lifetime. */
+    private Segments segments;
+
     /** {@link Lifetime#CLOSED} or 0. For hot paths, which save a load of the lifetime. */
     private int closed;
     /**
@@ -184,6 +187,11 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * As {@link #wrap(Device, ElementType, long, long)} with the memory of a direct NIO buffer, from its position to
      * its limit. The buffer keeps the NIO buffer from being garbage-collected.
      *
+     * <p>If the memory is that of a {@code java.lang.foreign.MemorySegment}, the buffer may be used only while the NIO
+     * buffer may: until the segment's arena is closed, and in the arena's thread if it has one. Every other use throws
+     * {@link IllegalStateException}. The arena must not be closed while a call or work in a stream uses the memory,
+     * which this package can't prevent.
+     *
      * @param <T> the element type
      * @param type the type of the elements
      * @param memory the NIO buffer; for elements larger than a byte, {@code order(ByteOrder.nativeOrder())}
@@ -191,11 +199,17 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @throws IllegalArgumentException if the NIO buffer is not direct, if its remaining bytes or its address are not a
      *     multiple of the size of an element, or if elements are larger than a byte and the NIO buffer has another
      *     byte order than the machine, as a new one has
+     * @throws IllegalStateException if the memory can't be accessed, because its arena is closed
      * @throws ReadOnlyBufferException if the NIO buffer is read-only
      */
     public static <T extends Element> DeviceBuffer<T> wrap(ElementType<T> type, ByteBuffer memory) {
         long address = MemoryAllocation.addressOf(type, memory);
-        return wrap(Device.host(), type, address, memory.remaining() / type.sizeInBytes(), memory);
+        DeviceBuffer<T> whole =
+                wrap(Device.host(), type, address, memory.remaining() / type.sizeInBytes(), memory.slice());
+        // A slice, since slices alone check the memory that they are in: plain buffers pay nothing for it.
+        DeviceBuffer<T> buffer = whole.slice(0, whole.length);
+        buffer.checkOpen();
+        return buffer;
     }
 
     /** Wraps memory that other code frees when this buffer is closed. */
@@ -210,18 +224,29 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * buffer.asSegment(MemorySegment.class)}. A segment of host memory has the buffer's size. A segment of a CUDA
      * device, which Java can't read, has size 0 and serves as an address for native functions.
      *
-     * <p>The segment is valid while the buffer is open. It does not detect that the buffer was closed.
+     * <p>The scope of the segment ends when the buffer is closed; that of a slice's segment, when the buffer is closed
+     * that has the memory. The segment of a wrapped NIO buffer has the scope of that buffer's memory.
      *
      * @param <S> the class for the compiler
      * @param type {@code MemorySegment.class}; this package is compiled for Java 17, which lacks the class
-     * @return the segment, of the global scope
+     * @return the segment, for all threads, except that of a wrapped NIO buffer that belongs to a thread
      * @throws UnsupportedOperationException before Java 22
      * @throws IllegalArgumentException if the type is another class
      * @throws IllegalStateException if the buffer is closed
      */
     public <S> S asSegment(Class<S> type) {
-        checkOpen();
-        return Segments.of(type, address, device.isHost() ? bytes : 0);
+        Segments.requireClass(Objects.requireNonNull(type, "type"));
+        synchronized (root.lifetime) {
+            checkOpen();
+            if (root.keptAlive instanceof ByteBuffer memory) {
+                return Segments.of(type, memory.slice((int) (address - root.address), (int) bytes));
+            } else if (root.closed != 0) {
+                throw new IllegalStateException(root + " is closed");
+            } else if (root.segments == null) {
+                root.segments = new Segments();
+            }
+            return root.segments.of(type, address, device.isHost() ? bytes : 0);
+        }
     }
 
     /**
@@ -271,14 +296,17 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         return root.windowMemory || root.free == null;
     }
 
-    /** {@return true if this buffer is not closed and, for a slice, the buffers that contain it are not closed} */
+    /**
+     * {@return true if this buffer is not closed and, for a slice, the buffers that contain it are not closed} False
+     * also if the memory is that of a NIO buffer that can't be accessed in this thread.
+     */
     public boolean isOpen() {
         for (DeviceBuffer<T> buffer = this; buffer != null; buffer = buffer.parent) {
             if (!buffer.lifetime.isOpen()) {
                 return false;
             }
         }
-        return true;
+        return root.problemOfMemory() == null;
     }
 
     /**
@@ -302,7 +330,11 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * thread is seen by the next operation, which begins with a volatile read.
      */
     int state() {
-        return parent == null ? closed : closed | parent.state();
+        return parent == null ? closed : closed | parent.stateForSlice();
+    }
+
+    private int stateForSlice() {
+        return problemOfMemory() == null ? state() : Lifetime.CLOSED;
     }
 
     /** Returns the number of pins of the memory. */
@@ -316,7 +348,32 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         // Not a loop: hot paths check buffers, and few are slices.
         if (parent != null) {
             parent.checkOpen();
+            parent.checkMemory();
         }
+    }
+
+    /** Throws if the memory is that of a NIO buffer that can't be accessed any more. */
+    void checkMemory() {
+        RuntimeException problem = root.problemOfMemory();
+        if (problem != null) {
+            throw new IllegalStateException(
+                    "the memory of " + this + " can't be accessed: " + problem.getMessage(), problem);
+        }
+    }
+
+    /**
+     * Returns why the memory of a NIO buffer can't be accessed: its arena was closed, or belongs to another thread.
+     * Returns null for all other memory.
+     */
+    private RuntimeException problemOfMemory() {
+        if (keptAlive instanceof ByteBuffer memory && memory.hasRemaining()) {
+            try {
+                memory.get(0);
+            } catch (RuntimeException inaccessible) {
+                return inaccessible;
+            }
+        }
+        return null;
     }
 
     /** Begins a use of the memory, which prevents it from being freed. */
@@ -804,15 +861,32 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     /**
      * Closes this buffer and its slices. If this buffer owns the memory, frees the memory: at once, after all work on
      * the CUDA device, or later, if an asynchronous operation of this package still uses the memory. Waits for copies
-     * of other threads. Does nothing if the buffer is closed already.
+     * of other threads. Segments of {@link #asSegment} end with the buffer that has the memory. Does nothing if the
+     * buffer is closed already.
      *
+     * @throws IllegalStateException if a native function or a channel uses a segment of this buffer at the moment; the
+     *     buffer stays open
      * @throws CudaException if CUDA reports an error, possibly of earlier work; the buffer is closed nevertheless
      */
     @Override
     public void close() {
-        closed = Lifetime.CLOSED;
+        synchronized (lifetime) {
+            if (segments != null) {
+                endSegments();
+            }
+            closed = Lifetime.CLOSED;
+        }
         lifetime.close(free == null ? () -> {} : free);
         PendingReleases.poll();
+    }
+
+    private void endSegments() {
+        try {
+            segments.close();
+        } catch (IllegalStateException used) {
+            throw new IllegalStateException(this + " can't be closed while its segment is used", used);
+        }
+        segments = null;
     }
 
     /** {@return a description: "DeviceBuffer of 1024 float32 on CUDA device 0"} */

@@ -91,8 +91,9 @@ final class MemoryCopy {
         Reference.reachabilityFence(buffer);
     }
 
-    /** Returns the address of the position of a direct buffer. */
+    /** Returns the address of the position of a direct buffer, whose arena must be open, if its memory has one. */
     static long addressOf(ElementType<?> type, Buffer buffer) {
+        Transfer.requireAccessible(type, buffer);
         return new Pointer(buffer).address() + (long) buffer.position() * Transfer.step(type, buffer);
     }
 

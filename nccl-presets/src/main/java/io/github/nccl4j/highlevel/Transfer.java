@@ -85,6 +85,16 @@ final class Transfer {
         return !converted && (buffer instanceof ByteBuffer || order(buffer) == ByteOrder.nativeOrder());
     }
 
+    /**
+     * Throws if the memory of a buffer can't be accessed, because its arena is closed or belongs to another thread:
+     * Java checks that when an element is read.
+     */
+    static void requireAccessible(ElementType<?> type, Buffer buffer) {
+        if (buffer.hasRemaining()) {
+            put(type, ByteBuffer.allocate(Long.BYTES), buffer, 0, 1);
+        }
+    }
+
     private static ByteOrder order(Buffer buffer) {
         if (buffer instanceof ShortBuffer shorts) {
             return shorts.order();

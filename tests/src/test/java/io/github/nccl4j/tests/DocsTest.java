@@ -57,7 +57,7 @@ class DocsTest {
                     "abstract <T> T receiveFromRank0();",
                     "abstract <T> T receiveFromRank0();" + " abstract long nextTensor();");
 
-    private static final String PRELUDE_22 = "import java.lang.foreign.*;\n" + PRELUDE;
+    private static final String PRELUDE_22 = "import java.lang.foreign.*;\nimport java.nio.ByteOrder;\n" + PRELUDE;
 
     @TempDir
     Path folder;

@@ -91,7 +91,8 @@ class NativeImageConfigTest {
     /** {@code "int", "java.lang.String"}. */
     private static Class<?>[] parameters(String list) throws ClassNotFoundException {
         List<Class<?>> types = new ArrayList<>();
-        for (String name : list.replace("\"", "").split(", ")) {
+        for (String name :
+                list.isEmpty() ? new String[0] : list.replace("\"", "").split(", ")) {
             types.add(
                     switch (name) {
                         case "int" -> int.class;

@@ -20,6 +20,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledForJreRange;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -161,5 +162,110 @@ class InteropTest {
                 .await();
         assertEquals("4000 2.5 7.0\n4.0\n", outcome.output());
         assertTrue(outcome.exitCode() == 0);
+    }
+
+    /** Java checks its own accesses only: native code would use memory that was freed. */
+    @Test
+    @EnabledForJreRange(minVersion = 22)
+    void memoryIsNotUsedAfterItsEnd() throws IOException {
+        Path source = Files.writeString(folder.resolve("Ended.java"), """
+                import io.github.nccl4j.highlevel.*;
+                import io.github.nccl4j.highlevel.Element.Float32;
+                import java.lang.foreign.*;
+                import java.net.*;
+                import java.nio.*;
+                import java.nio.channels.*;
+                import java.util.concurrent.Future;
+                public class Ended {
+                    static final Device HOST = Device.host();
+                    static void refused(String use, Runnable code) {
+                        try {
+                            code.run();
+                            System.out.println(use + ": nothing was thrown");
+                        } catch (IllegalStateException e) {
+                            System.out.println(use + ": " + e.getMessage());
+                        }
+                    }
+                    static ByteBuffer allocate(Arena arena) {
+                        return arena.allocate(40, 64).asByteBuffer().order(ByteOrder.nativeOrder());
+                    }
+                    static MemorySegment segment(DeviceBuffer<Float32> buffer) {
+                        return buffer.asSegment(MemorySegment.class);
+                    }
+                    public static void main(String[] args) throws Exception {
+                        try (DeviceBuffer<Float32> own = HOST.allocate(ElementType.FLOAT32, 10)) {
+                            arenas(own);
+                        }
+                        segments(HOST.allocate(ElementType.FLOAT32, 10));
+                    }
+                    static void arenas(DeviceBuffer<Float32> own) throws Exception {
+                        Arena arena = Arena.ofShared();
+                        ByteBuffer memory = allocate(arena);
+                        DeviceBuffer<Float32> wrapped = DeviceBuffer.wrap(ElementType.FLOAT32, memory);
+                        DeviceBuffer<Float32> slice = wrapped.slice(1, 9);
+                        MemorySegment part = segment(slice);
+                        CudaStream stream = CudaStream.defaultOf(HOST);
+                        try (Communicator c = Communicator.create(UniqueId.create(), 0, 1)) {
+                            wrapped.fill(2);
+                            c.allReduce(wrapped, own, ReduceOp.SUM, stream);
+                            System.out.println(part.byteSize() + " " + part.getAtIndex(ValueLayout.JAVA_FLOAT, 8));
+                            Group group = Group.open();
+                            c.allReduce(own, wrapped, ReduceOp.SUM, stream);
+                            arena.close();
+                            refused("launch", group::launch);
+                            refused("call", () -> c.allReduce(own, wrapped, ReduceOp.SUM, stream));
+                        }
+                        refused("fill", () -> wrapped.fill(1));
+                        refused("slice", () -> slice.copyTo(new float[9]));
+                        refused("stream", () -> wrapped.copyFromAsync(own, stream));
+                        refused("segment", () -> segment(wrapped));
+                        refused("wrap", () -> DeviceBuffer.wrap(ElementType.FLOAT32, memory));
+                        refused("from", () -> own.copyFrom(memory));
+                        refused("to", () -> own.copyTo(memory.asFloatBuffer()));
+                        refused("later", () -> own.copyToAsync(memory, stream));
+                        System.out.println(wrapped.isOpen() + " " + part.scope().isAlive());
+                        try (Arena confined = Arena.ofConfined()) {
+                            DeviceBuffer<Float32> mine = DeviceBuffer.wrap(ElementType.FLOAT32, allocate(confined));
+                            mine.fill(1);
+                            Thread thread = new Thread(() -> refused("thread", () -> mine.fill(1)));
+                            thread.start();
+                            thread.join();
+                        }
+                    }
+                    static void segments(DeviceBuffer<Float32> buffer) throws Exception {
+                        MemorySegment whole = segment(buffer);
+                        MemorySegment part = segment(buffer.slice(1, 2));
+                        try (AsynchronousServerSocketChannel server = AsynchronousServerSocketChannel.open()
+                                        .bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
+                                AsynchronousSocketChannel client = AsynchronousSocketChannel.open()) {
+                            client.connect(server.getLocalAddress()).get();
+                            Future<Integer> read = client.read(whole.asByteBuffer());
+                            refused("close", buffer::close);
+                            System.out.println(buffer.isOpen() + " " + part.scope().isAlive());
+                            server.accept().get().write(ByteBuffer.wrap(new byte[1])).get();
+                            read.get();
+                        }
+                        buffer.close();
+                        buffer.close();
+                        System.out.println(whole.scope().isAlive() + " " + part.scope().isAlive());
+                        refused("closed", () -> segment(buffer));
+                    }
+                }
+                """);
+        ChildJvm.Outcome outcome = new ChildJvm()
+                .property("nccl4j.engine", "host")
+                .start(source.toString())
+                .await();
+        String gone = "the memory of DeviceBuffer of 10 float32 on host memory can't be accessed: Already closed\n";
+        assertEquals(
+                "36 2.0\nlaunch: " + gone + "call: " + gone + "fill: " + gone + "slice: " + gone + "stream: " + gone
+                        + "segment: " + gone + "wrap: " + gone
+                        + "from: Already closed\nto: Already closed\nlater: Already closed\nfalse false\n"
+                        + "thread: the memory of DeviceBuffer of 10 float32 on host memory can't be accessed:"
+                        + " Attempted access outside owning thread\n"
+                        + "close: DeviceBuffer of 10 float32 on host memory can't be closed while its segment is used\n"
+                        + "true true\nfalse false\nclosed: DeviceBuffer of 10 float32 on host memory is closed\n",
+                outcome.output());
+        assertEquals(0, outcome.exitCode());
     }
 }
