@@ -24,7 +24,12 @@ final class EngineProgram {
         Path engine = Path.of(NativeLibrary.path());
         List<String> options = new ArrayList<>(Cxx.warnings());
         options.addAll(List.of("-pthread", "-I" + folder, engine.toString(), "-Wl,-rpath," + engine.getParent()));
-        return Cxx.program(folder, name, resource(EngineProgram.class, name + ".cpp"), options.toArray(String[]::new));
+        return Cxx.program(folder, name, source(name), options.toArray(String[]::new));
+    }
+
+    /** The text of a program of this package. */
+    static String source(String name) throws IOException {
+        return resource(EngineProgram.class, name + ".cpp");
     }
 
     private static String resource(Class<?> neighbour, String name) throws IOException {

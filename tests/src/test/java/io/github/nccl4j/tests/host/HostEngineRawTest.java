@@ -5,6 +5,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.library.NativeLibrary;
+import io.github.nccl4j.tests.Cxx;
 import io.github.nccl4j.tools.launch.ChildProcesses;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
@@ -126,6 +128,14 @@ class HostEngineRawTest {
         List<String> lines = lines(scenario, Map.of());
         int millis = Integer.parseInt(lines.get(0).replace(" ms", ""));
         assertTrue(millis < MOST_MILLIS, lines.toString());
+    }
+
+    @Test
+    void aLibraryThatIsClosedServesTheIdsItMade() throws Exception {
+        Path unload = Cxx.program(folder, "unload", EngineProgram.source("unload"), "-I" + folder, "-pthread", "-ldl");
+        assertEquals(
+                "the engine stays",
+                Cxx.output(List.of(unload.toString(), NativeLibrary.path())).strip());
     }
 
     @Test
