@@ -97,11 +97,10 @@ ncclResult_t pointer(const char* call, ncclWindow_t handle, void** out, Body&& a
 }
 
 char* addressAt(const char* call, const Window& window, int rank, size_t offset) {
-  size_t size = window.sizes[static_cast<size_t>(rank)];
-  if (offset >= size) {
+  if (offset >= window.size) {
     fail(
         ncclInvalidArgument, "%s : offset %zu is not within the window of rank %d, which has %zu bytes", call, offset,
-        rank, size);
+        rank, window.size);
   }
   return window.bases[static_cast<size_t>(rank)] + offset;
 }

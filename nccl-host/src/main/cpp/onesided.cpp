@@ -1,7 +1,7 @@
 // onesided.cpp: the registration of windows, puts, signals, and waits for signals.
 //
-// Registration is collective: all ranks exchange size and address of their memory, and each opens its lanes to the
-// others. A put is complete for its caller when the kernel has accepted the bytes; the target's inbox moves them to the
+// Registration is collective: all ranks compare size and flags, exchange the addresses of their memory, and open their lanes to
+// the others. A put is complete for its caller when the kernel has accepted the bytes; the target's inbox moves them to the
 // window. Signals are counted by rank (NCCL has one signal index and one context, 0) and raised after the bytes of
 // their put.
 
@@ -28,7 +28,7 @@ class Registration : public Task {
     window_.size = extras.windowBytes;
     window_.flags = extras.windowFlags;
     extras.allPairs = &allPairs_;
-    extras.ownPair = {static_cast<int64_t>(window_.size), reinterpret_cast<int64_t>(window_.base)};
+    extras.ownPair.first = reinterpret_cast<int64_t>(window_.base);
     exchange_ = makeCollective(comm_, std::move(operation));
   }
 
@@ -67,10 +67,7 @@ class Registration : public Task {
 
   void finish() override {
     finished_ = true;
-    for (const auto& [size, base] : allPairs_) {
-      window_.sizes.push_back(static_cast<size_t>(size));
-      window_.bases.push_back(reinterpret_cast<char*>(base));
-    }
+    for (const auto& pair : allPairs_) window_.bases.push_back(reinterpret_cast<char*>(pair.first));
     *out_ = comm_.windows.add(std::move(window_));
   }
 
@@ -98,7 +95,7 @@ class Registration : public Task {
 
   ncclWindow_t* out_;
   Window window_;
-  std::vector<std::pair<int64_t, int64_t>> allPairs_;  // size and address of the memory, by rank
+  std::vector<std::pair<int64_t, int64_t>> allPairs_;  // address of the memory, and 0, by rank
   std::unique_ptr<Task> exchange_;
   bool lanesOpen_ = false;
   double nextLaneTry_ = 0;

@@ -33,6 +33,10 @@ Frame Operation::frame() const {
   frame.count = count;
   if (!hasExtras()) return frame;
   if (call == Call::AlltoAllv) std::copy_n(extras().rows->hashes, 3, frame.words);
+  if (call == Call::CommWindowRegister) {
+    frame.count = extras().windowBytes;
+    frame.root = extras().windowFlags;
+  }
   if (exchangesPairs(call)) {
     frame.words[0] = static_cast<uint64_t>(extras().ownPair.first);
     frame.words[1] = static_cast<uint64_t>(extras().ownPair.second);
@@ -60,6 +64,9 @@ ncclResult_t failureOfPeer(int32_t code) {
 
 std::string describe(const Frame& frame) {
   std::string text = callName(frame.call);
+  if (frame.call == Call::CommWindowRegister) {
+    return text + format("(%llu bytes, flags %d)", static_cast<unsigned long long>(frame.count), frame.root);
+  }
   if (exchangesPairs(frame.call) || frame.call == Call::CommSplitId || frame.call == Call::WaitSignal) return text;
   text += format("(%s", typeName(frame.type));
   if (frame.call != Call::AlltoAllv) text += format(", count %llu", static_cast<unsigned long long>(frame.count));

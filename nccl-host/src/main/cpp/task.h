@@ -32,7 +32,7 @@ struct Extras {
 
   std::shared_ptr<const AlltoAllvRows> rows;
 
-  // Two numbers of this rank, and those of all ranks. CommSplit: color and key; CommWindowRegister: size and number.
+  // Two numbers of this rank, and those of all ranks. CommSplit: color and key; CommWindowRegister: address and 0.
   std::pair<int64_t, int64_t> ownPair;
   std::vector<std::pair<int64_t, int64_t>>* allPairs = nullptr;
 

@@ -141,11 +141,10 @@ extern "C" ncclResult_t ncclPutSignal(
     extras.context = ctx;
     extras.signal = sigIdx;
     WindowRef window = requireWindow(call, "peerWin", *known, peerWin);
-    size_t size = window->sizes[static_cast<size_t>(peer)];
-    if (peerWinOffset > size || bytes > size - peerWinOffset) {
+    if (peerWinOffset > window->size || bytes > window->size - peerWinOffset) {
       fail(
           ncclInvalidArgument, "%s : %zu bytes at offset %zu of the window of rank %d are more than its %zu bytes", call,
-          bytes, peerWinOffset, peer, size);
+          bytes, peerWinOffset, peer, window->size);
     }
     checkSource(call, *known, operation.send, bytes);
     extras.windowNumber = window->number;

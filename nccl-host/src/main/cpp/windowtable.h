@@ -11,14 +11,13 @@
 
 namespace host {
 
-/** Memory of all ranks that was registered with ncclCommWindowRegister. */
+/** Memory of all ranks, equally large, that was registered with ncclCommWindowRegister. */
 struct Window {
   uint64_t number = 0;  // equal on all ranks
   char* base = nullptr;
   size_t size = 0;
   int flags = 0;
-  std::vector<size_t> sizes;  // by rank
-  std::vector<char*> bases;   // by rank; valid in the process of that rank
+  std::vector<char*> bases;  // by rank; valid in the process of that rank
 
   /** True if the window is symmetric and the address lies in it. */
   bool isSymmetricAt(const char* address) const {

@@ -44,8 +44,8 @@ struct Frame {
   int8_t op = 0;  // reductions: ncclRedOp_t or kPreMulSum; Post of a Send: kAlsoReceives, kBuffered or 0; else 0
   uint16_t sequence = 0;  // Collective: its number; Post: that of the last collective before it; see Entered
   uint16_t inlined = 0;  // number of bytes of elements that belong to the frame: in words, or in the slots after it
-  int32_t root = 0;  // rooted calls: the root; Send and Recv: the peer; else 0
-  uint64_t count = 0;
+  int32_t root = 0;  // rooted calls: the root; Send and Recv: the peer; CommWindowRegister: the flags; else 0
+  uint64_t count = 0;  // CommWindowRegister: of bytes
   // Elements, or numbers by FrameWord; calls that exchange two numbers: the numbers; configurable calls: their ConfigWords.
   uint64_t words[5] = {};
 

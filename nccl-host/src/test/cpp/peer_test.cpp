@@ -688,6 +688,20 @@ TEST_P(PeerTest, AnUnknownControlMessageIsRefused) {
   EXPECT_EQ("3: rank 1 sent something unintelligible", collective(Call::AllGather));
 }
 
+TEST_P(PeerTest, WindowsMustBeOfOneSizeAndHaveTheSameFlags) {
+  for (auto change : {+[](Extras& extras) { extras.windowBytes = 8; }, +[](Extras& extras) { extras.windowFlags = 1; }}) {
+    Pair fresh(GetParam());
+    Operation window = fresh.operation(Call::CommWindowRegister), other = window;
+    window.addExtras().windowBytes = other.addExtras().windowBytes = 4;
+    change(other.addExtras());
+    fresh.send(other.frame());
+    EXPECT_EQ(
+        "5: rank 1 called " + describe(other.frame()) + " while rank 0 called CommWindowRegister(4 bytes, flags 0)",
+        failureOf([&] { fresh.rank.run(makeRegistration(*fresh.rank.comm, window)); }));
+    EXPECT_NE(describe(window.frame()), describe(other.frame()));
+  }
+}
+
 TEST_P(PeerTest, ALaneWithoutASocketIsRefused) {
   sendControl(ControlKind::Lane, 0, "");
   EXPECT_EQ("2: rank 0 could not take a socket from rank 1: too many open files", collective(Call::AllGather));

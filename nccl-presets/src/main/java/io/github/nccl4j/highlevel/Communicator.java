@@ -729,7 +729,7 @@ public final class Communicator implements AutoCloseable {
 
     /**
      * Registers memory of every rank for access by the other ranks. Collective: all ranks make the call in the same
-     * order, with the same number of bytes and the same flags.
+     * order, with the same number of bytes and the same flags. The host engine refuses a difference at all ranks.
      *
      * <p>C function: {@code ncclCommWindowRegister}, since NCCL 2.27.3. In an open group, the window is pending until
      * the launch of the group.
@@ -742,6 +742,7 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclLibraryException if the library lacks the function or a flag
      * @throws NoWindowException if NCCL can't create windows for this communicator; in a group, its launch throws this
      * @throws NcclTimeoutException if not all ranks call before the deadline
+     * @throws NcclUsageException on the host engine, if the number of bytes or the flags differ between ranks
      */
     public Window registerWindow(DeviceBuffer<?> buffer, WindowFlag... flags) {
         checks.buffer(buffer);
