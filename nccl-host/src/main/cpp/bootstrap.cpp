@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "regroup.h"
 #include "settings.h"
 
 namespace host {
@@ -41,7 +42,7 @@ uint64_t hashOf(const char (&nonce)[kNonceBytes]) {
 
 class Bootstrap {
  public:
-  Bootstrap(Comm& comm, const ncclUniqueId& id) : comm_(comm) {
+  Bootstrap(Comm& comm, const ncclUniqueId& id, Members* members) : comm_(comm), members_(members) {
     memcpy(&id_, id.internal, sizeof id_);
     deadline_ = now() + initTimeout() + kOwnMargin;
   }
@@ -52,24 +53,43 @@ class Bootstrap {
     listener_ = listenAt(socketName(listenerNonce));
     joinServer(listenerNonce);
     std::string body = await(AnswerKind::Table);
+    // All have joined: from here on the server knows of the end of each, which may end its old communicator as soon as it can go.
+    members_ = nullptr;
     table_.resize(static_cast<size_t>(comm_.ranks));
     memcpy(table_.data(), body.data(), body.size());
     deadline_ = now() + initTimeout() + kOwnMargin;
-    Report report;
     try {
       connectPairs();
     } catch (const Failure& failure) {
-      std::string text = format("rank %d could not connect: %s", comm_.rank, failure.text().c_str());
-      report.code = failure.code();
-      memcpy(report.text, text.data(), std::min(text.size(), sizeof report.text - 1));
-      sendSome(server_.get(), &report, sizeof report);
+      report(failure);
       throw;
     }
-    sendSome(server_.get(), &report, sizeof report);
+    Report connected;
+    sendSome(server_.get(), &connected, sizeof connected);
     await(AnswerKind::Go);
   }
 
  private:
+  /** Tells the server, and by it the other ranks, why this rank can't be connected. */
+  void report(const Failure& failure) {
+    Report report;
+    std::string text = format("rank %d could not connect: %s", comm_.rank, failure.text().c_str());
+    report.code = failure.code();
+    memcpy(report.text, text.data(), std::min(text.size(), sizeof report.text - 1));
+    sendSome(server_.get(), &report, sizeof report);
+  }
+
+  void checkMembers() {
+    try {
+      members_->check();
+    } catch (const Failure& failure) {
+      // What the server says comes first: others may have ended because of it.
+      if (readServer()) return;
+      report(failure);
+      throw;
+    }
+  }
+
   void joinServer(const char* listenerNonce) {
     Hello hello;
     hello.rank = comm_.rank;
@@ -159,7 +179,14 @@ class Bootstrap {
   }
 
   std::string await(AnswerKind kind) {
-    while (!readServer()) waitFor({}, 1000);
+    while (!readServer()) {
+      std::vector<pollfd> polled;
+      if (members_ != nullptr) {
+        checkMembers();
+        members_->addDescriptors(polled);
+      }
+      waitFor(std::move(polled), 1000);
+    }
     if (header().kind != kind) failUnexpected();
     std::string body = answer_.substr(sizeof(Answer));
     answer_.clear();
@@ -283,6 +310,7 @@ class Bootstrap {
   Peer& peer(int rank) { return comm_.peers[static_cast<size_t>(rank)]; }
 
   Comm& comm_;
+  Members* members_;  // NULL: the server knows all that join
   UniqueIdLayout id_;
   double deadline_;
   Fd listener_;
@@ -337,8 +365,8 @@ const uint64_t& processToken() {
   return token;
 }
 
-void connectRanks(Comm& comm, const ncclUniqueId& id) {
-  Bootstrap(comm, id).run();
+void connectRanks(Comm& comm, const ncclUniqueId& id, Members* members) {
+  Bootstrap(comm, id, members).run();
   comm.ras.begin(comm);
 }
 

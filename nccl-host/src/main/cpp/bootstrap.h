@@ -23,8 +23,13 @@ void cancelUniqueId(const ncclUniqueId& id) noexcept;
 /** Throws unless the bytes are an id of this engine. */
 void checkUniqueId(const ncclUniqueId& id, const char* call);
 
-/** Connects comm with all other ranks of the same id. The caller has set rank and ranks of comm. */
-void connectRanks(Comm& comm, const ncclUniqueId& id);
+class Members;
+
+/**
+ * Connects comm with all other ranks of the same id. The caller has set rank and ranks of comm. `members`: those that this rank knows
+ * already.
+ */
+void connectRanks(Comm& comm, const ncclUniqueId& id, Members* members = nullptr);
 
 /** Identifies the process, also across containers, where process ids repeat. Changes after fork. */
 const uint64_t& processToken();

@@ -150,7 +150,8 @@ void connectGrow(const std::shared_ptr<Comm>& parent, const ncclUniqueId* given,
         "CommGrow : uniqueId of rank %d is not the one that ncclCommGetUniqueId made for this communicator",
         parent->rank);
   }
-  connectRanks(child, id);
+  Members members(*parent, Call::CommGrow);
+  connectRanks(child, id, &members);
 }
 
 }  // namespace
@@ -235,7 +236,7 @@ extern "C" ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId* uniqu
     known->readAllControl("during CommGetUniqueId");
     int maker = known->growId ? known->rank : -1;
     for (const Peer& peer : known->peers) {
-      if (!peer.growIds.empty()) maker = peer.rank;
+      if (peer.growId) maker = peer.rank;
     }
     if (maker >= 0) {
       fail(

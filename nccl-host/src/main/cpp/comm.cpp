@@ -46,6 +46,12 @@ constexpr double kFullReadPeriod = 0.01;
 /** Reads of announced messages for each look at the clock. */
 constexpr unsigned kReadsPerLookAtClock = 64;
 
+/** Maximum number of messages of a peer that are read in a row. */
+constexpr int kControlTurn = 64;
+
+/** Limit for the unused notes of a peer: an attempt has at most 2, and those of the one before may be unused as well. */
+constexpr size_t kMostNotes = 8;
+
 std::atomic<uint64_t> nextSerial{1};
 
 [[noreturn]] void failNotLive(ncclComm_t handle, const char* call) {
@@ -298,7 +304,7 @@ bool Comm::sendControl(Peer& peer, ControlKind kind, int code, const std::string
 }
 
 void Comm::readControl(Peer& peer, const char* during) {
-  while (peer.control.valid() && !peer.controlEnded) {
+  for (int turn = 0; turn < kControlTurn && peer.control.valid() && !peer.controlEnded; turn++) {
     char* into = reinterpret_cast<char*>(&peer.message) + peer.messageBytes;
     size_t left = sizeof peer.message - peer.messageBytes;
     long got = receiveWithDescriptor(peer.control.get(), into, left, peer.passed);
@@ -318,10 +324,12 @@ void Comm::readControl(Peer& peer, const char* during) {
     switch (peer.message.kind) {
       case ControlKind::Close: peer.announcedClose = true; break;
       case ControlKind::Abort:
-        peer.announcedClose = true;
-        recordPeerFailure(ncclRemoteError, format("rank %d aborted its communicator %s", peer.rank, during));
+        peer.announcedClose = peer.announcedAbort = true;
+        recordPeerFailure(
+            ncclRemoteError, format("rank %d aborted its communicator; rank %d noticed it %s", peer.rank, rank, during));
         break;
       case ControlKind::Fault:
+        peer.announcedFault = true;
         recordPeerFailure(failureOfPeer(peer.message.code), peer.message.text);
         break;
       case ControlKind::Lane:
@@ -340,15 +348,34 @@ void Comm::readControl(Peer& peer, const char* during) {
               format("rank %d could not take a socket from rank %d: %s", rank, peer.rank, failure.text().c_str()));
         }
         break;
-      case ControlKind::Regroup:
-        memcpy(static_cast<void*>(&peer.regroups.push_back({})), peer.message.text, sizeof(RegroupNote));
+      case ControlKind::Regroup: {
+        RegroupNote note;
+        memcpy(static_cast<void*>(&note), peer.message.text, sizeof note);
+        keepNote(peer, note);
         break;
+      }
       case ControlKind::GrowId:
-        memcpy(&peer.growIds.push_back({}), peer.message.text, sizeof(ncclUniqueId));
+        // The peer made another one, so nobody will serve the one before.
+        memcpy(&peer.growId.emplace(), peer.message.text, sizeof(ncclUniqueId));
         break;
       default:
         recordPeerFailure(ncclInternalError, format("rank %d sent something unintelligible", peer.rank));
     }
+  }
+}
+
+/** Keeps a note of a peer in place of those that it supersedes. */
+void Comm::keepNote(Peer& peer, const RegroupNote& note) {
+  // The peer abandoned the attempts between the last one that it completed and this one.
+  while (!peer.regroups.empty() && peer.regroups.back().attempt > note.completed &&
+         peer.regroups.back().attempt < note.attempt) {
+    peer.regroups.pop_back();
+  }
+  if (peer.regroups.size() < kMostNotes) {
+    peer.regroups.push_back(note);
+  } else {
+    recordPeerFailure(
+        ncclInternalError, format("rank %d sent more than %zu notes for new communicators", peer.rank, kMostNotes));
   }
 }
 

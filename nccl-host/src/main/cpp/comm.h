@@ -120,13 +120,16 @@ struct Peer {
 
   // Unused messages of the peer for new communicators.
   Fifo<RegroupNote> regroups;
-  Fifo<ncclUniqueId> growIds;
+  std::optional<ncclUniqueId> growId;
+  size_t messagesForNew() const { return regroups.size() + (growId ? 1 : 0); }
 
   Control message;
   Fd passed;  // descriptor that came with message
   size_t messageBytes = 0;
   bool controlEnded = false;
   bool announcedClose = false;
+  bool announcedAbort = false;  // and announcedClose
+  bool announcedFault = false;
 
   /** Maximum number of bytes of elements that belong to a frame; equal at both ranks. */
   size_t maxInlined() const { return data.shared() ? kMaxInlined : sizeof frame.words; }
@@ -343,6 +346,7 @@ class Comm {
   bool sendControl(Peer& peer, ControlKind kind, int code, const std::string& text) noexcept;
 
  private:
+  void keepNote(Peer& peer, const RegroupNote& note);
   int next(int one) const { return one + 1 == ranks ? 0 : one + 1; }
 
   std::unique_ptr<Failure> peerFailure_;

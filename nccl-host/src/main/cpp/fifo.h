@@ -44,6 +44,11 @@ class Fifo {
     if (++first_ == elements_.size()) clear();
   }
 
+  void pop_back() {
+    elements_.pop_back();
+    if (first_ == elements_.size()) clear();
+  }
+
   void clear() {
     elements_.clear();
     first_ = 0;

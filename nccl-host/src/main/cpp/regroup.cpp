@@ -9,6 +9,26 @@
 #include "bootstrap.h"
 
 namespace host {
+namespace {
+
+/** Throws if a peer that was read now takes no part in a call that makes a communicator. */
+void checkTakesPart(Comm& parent, const Peer& peer, Call call) {
+  // After a failure or a revoke, all ranks report one, and continue.
+  if (peer.announcedFault && parent.lifecycle.is(State::Ready)) throw Failure(*parent.peerFailure());
+  if (!peer.announcedClose && !peer.controlEnded && peer.control.valid()) return;
+  const char* what = peer.announcedAbort   ? "aborted its communicator"
+                     : peer.announcedClose ? "closed its communicator"
+                                           : "went away";
+  fail(
+      ncclRemoteError, "rank %d (pid %d) %s while rank %d was in %s", peer.rank, static_cast<int>(peer.pid), what,
+      parent.rank, callName(call));
+}
+
+[[noreturn]] void failEnded(const Comm& parent, Call call) {
+  fail(ncclInternalError, "%s of rank %d was ended by an abort or revoke", callName(call), parent.rank);
+}
+
+}  // namespace
 
 Regrouping::Regrouping(Comm& parent, Comm& child, Call call)
     : parent_(parent),
@@ -74,14 +94,9 @@ void Regrouping::sendNote(const std::vector<int>& members, const RegroupNote& mi
 
 void Regrouping::complete() { parent_.regroupsCompleted = attempt_; }
 
-/** Returns the peer's note for this attempt or a later one. Drops notes of earlier and of abandoned attempts. */
+/** Returns the peer's note for this attempt or a later one. Drops notes of earlier ones. */
 RegroupNote* Regrouping::newest(Peer& peer) {
   while (!peer.regroups.empty() && peer.regroups.front().attempt < attempt_) peer.regroups.pop_front();
-  // A peer with a later attempt either completed this attempt before this rank did, or abandoned it.
-  while (peer.regroups.size() > 1 && peer.regroups.back().attempt > peer.regroups.front().attempt &&
-         peer.regroups.back().completed < peer.regroups.front().attempt) {
-    peer.regroups.pop_front();
-  }
   return peer.regroups.empty() ? nullptr : &peer.regroups.front();
 }
 
@@ -97,9 +112,9 @@ ncclUniqueId Regrouping::takeGrowId() {
   }
   for (;;) {
     for (Peer& peer : parent_.peers) {
-      if (peer.growIds.empty()) continue;
-      ncclUniqueId id = peer.growIds.front();
-      peer.growIds.pop_front();
+      if (!peer.growId) continue;
+      ncclUniqueId id = *peer.growId;
+      peer.growId.reset();
       return id;
     }
     waitFor(others, "for a rank that calls ncclCommGetUniqueId");
@@ -112,18 +127,14 @@ void Regrouping::waitFor(const std::vector<int>& ranks, const std::string& purpo
   std::vector<pollfd> polled;
   for (int rank : ranks) {
     Peer& peer = parent_.peers[static_cast<size_t>(rank)];
-    size_t before = peer.regroups.size() + peer.growIds.size();
+    size_t before = peer.messagesForNew();
     parent_.readControl(peer, during.c_str());
-    if (peer.regroups.size() + peer.growIds.size() > before) return;
-    if (peer.announcedClose || peer.controlEnded || !peer.control.valid()) {
-      fail(
-          ncclRemoteError, "rank %d (pid %d) %s %s", rank, static_cast<int>(peer.pid),
-          peer.announcedClose ? "closed its communicator" : "went away", during.c_str());
-    }
+    if (peer.messagesForNew() > before) return;
+    checkTakesPart(parent_, peer, call_);
     polled.push_back({peer.control.get(), POLLIN, 0});
   }
   if (parent_.lifecycle.is(State::Aborted) || child_.lifecycle.is(State::Aborted) || parent_.interrupts > 0) {
-    fail(ncclInternalError, "%s of rank %d was ended by an abort or revoke", callName(call_), parent_.rank);
+    failEnded(parent_, call_);
   }
   double left = started_ + initTimeout() - now();
   if (left <= 0) {
@@ -134,6 +145,26 @@ void Regrouping::waitFor(const std::vector<int>& ranks, const std::string& purpo
   polled.push_back({parent_.wake.get(), POLLIN, 0});
   polled.push_back({child_.wake.get(), POLLIN, 0});
   pollAll(polled, static_cast<int>(std::min(left, 1000.0) * 1000) + 1);
+}
+
+void Members::check() {
+  if (parent_.epoch != epoch_) failEnded(parent_, call_);
+  // Another thread that has it reads the control streams.
+  std::unique_lock<Baton> lock(parent_.operation, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  std::string during = format("during %s", callName(call_));
+  for (Peer& peer : parent_.peers) {
+    if (peer.rank == parent_.rank) continue;
+    parent_.readControl(peer, during.c_str());
+    checkTakesPart(parent_, peer, call_);
+  }
+}
+
+void Members::addDescriptors(std::vector<pollfd>& polled) const {
+  for (const Peer& peer : parent_.peers) {
+    if (peer.control.valid()) polled.push_back({peer.control.get(), POLLIN, 0});
+  }
+  polled.push_back({parent_.wake.get(), POLLIN, 0});
 }
 
 }  // namespace host

@@ -51,4 +51,22 @@ class Regrouping {
   bool first_ = true;
 };
 
+/**
+ * The ranks of a communicator that join one made from it. Each of them may end without joining; the server of the id does not know
+ * where.
+ */
+class Members {
+ public:
+  Members(Comm& parent, Call call) : parent_(parent), call_(call), epoch_(parent.epoch) {}
+  /** Throws if one of them will not join, or if this rank's communicator is being aborted or revoked. */
+  void check();
+  /** Adds what may end a wait. */
+  void addDescriptors(std::vector<pollfd>& polled) const;
+
+ private:
+  Comm& parent_;
+  const Call call_;
+  const uint64_t epoch_;
+};
+
 }  // namespace host

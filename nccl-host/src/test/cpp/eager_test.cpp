@@ -185,7 +185,7 @@ TEST_F(EagerTest, ACallThatHasBegunTakesWhatARankSentBeforeItLeft) {
   begun = {};
   EXPECT_FALSE(ends(operation(Call::AllReduce)));
   EXPECT_EQ(
-      "6: rank 1 aborted its communicator during AllReduce",
+      "6: rank 1 aborted its communicator; rank 0 noticed it during AllReduce",
       failureOf([&] { runCollective(*rank.comm, operation(Call::AllReduce), std::move(begun)); }));
 }
 
