@@ -17,6 +17,11 @@ using namespace host;
 
 namespace {
 
+/** Counts the call at the parent, whose faults apply to it. */
+void takeFaults(InitJob& job, Call call) {
+  if (job.parent->faults) job.faults = job.parent->faults->at(call);
+}
+
 /** An id of this process. The destructor ends its server unless the id was handed out. */
 class OwnId {
  public:
@@ -173,6 +178,7 @@ extern "C" ncclResult_t ncclCommSplit(
     job.hasHandle = color != NCCL_SPLIT_NOCOLOR;
     job.out = newcomm;
     job.connect = [parent, color, key](Comm& child) { connectSplit(parent, color, key, child); };
+    takeFaults(job, Call::CommSplit);
     return initOne(std::move(job));
   });
 }
@@ -222,6 +228,7 @@ extern "C" ncclResult_t ncclCommShrink(
     job.background = !settings.blocking;
     job.out = newcomm;
     job.connect = [parent, members](Comm& child) { connectShrink(parent, members, child); };
+    takeFaults(job, Call::CommShrink);
     return initOne(std::move(job));
   });
 }
@@ -286,6 +293,7 @@ extern "C" ncclResult_t ncclCommGrow(
     job.background = !settings.blocking;
     job.out = newcomm;
     job.connect = [parent, given](Comm& child) { connectGrow(parent, given.get(), child); };
+    takeFaults(job, Call::CommGrow);
     return initOne(std::move(job));
   });
 }

@@ -71,7 +71,7 @@ class Part {
 
 bool isCall(const std::string& name) {
   for (int call = 0; call <= static_cast<int>(Call::CommGrow); call++) {
-    if (isOperation(static_cast<Call>(call)) && name == callName(static_cast<Call>(call))) return true;
+    if (name == callName(static_cast<Call>(call))) return true;
   }
   return false;
 }
@@ -102,7 +102,7 @@ Fault parse(const std::string& text) {
     } else if (where.name == "op") {
       fault.operation = where.value == "all" ? -1 : where.integer(0, INT64_MAX);
     } else if (where.name == "call") {
-      if (!isCall(where.value)) where.refuse("the name of an operation, such as AllReduce");
+      if (!isCall(where.value)) where.refuse("the name of a call, such as AllReduce or CommSplit");
       fault.call = where.value;
     } else {
       where.refuse("rank=N, op=K, op=all or call=NAME");
@@ -140,7 +140,7 @@ std::vector<Fault> Faults::at(Call call) {
   std::lock_guard<std::mutex> lock(mutex_);
   std::vector<Fault> due;
   for (Fault& fault : faults_) {
-    if (!fault.call.empty() && fault.call != callName(call)) continue;
+    if (fault.call.empty() ? !isOperation(call) : fault.call != callName(call)) continue;
     fault.seen++;
     if (fault.operation == -1 || fault.operation == fault.seen) due.push_back(fault);
   }

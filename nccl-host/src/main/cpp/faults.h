@@ -11,7 +11,8 @@
 // kill           the process gets SIGKILL
 //
 // rank=N   at this rank of the communicator; default: every rank
-// call=X   operations with this name ("AllReduce", "Send"); default: all
+// call=X   operations with this name ("AllReduce", "Send"), or calls that make a communicator of this one ("CommSplit", "CommShrink",
+//          "CommGrow"); default: all operations
 // op=K     at the K-th matching operation of a communicator, counted from 1, or at all with op=all; default: the
 //          first. op=0 is the creation of the communicator
 //

@@ -13,18 +13,62 @@
 namespace host {
 namespace {
 
+/** Waits until a fault is due, with the descriptor `also` besides that of the communicator; `check` throws if the wait is over. */
+template <class Check>
+void awaitFault(const Fault& fault, const Comm& comm, int also, double deadline, Check&& check) {
+  double until = fault.kind == FaultKind::Hang ? HUGE_VAL : now() + fault.seconds;
+  while (now() < until) {
+    check();
+    pollfd wakes[] = {{comm.wake.get(), POLLIN, 0}, {also, POLLIN, 0}};
+    double left = std::min({until, deadline, now() + 1000}) - now();
+    poll(wakes, 2, static_cast<int>(std::max(left, 0.0) * 1000) + 1);
+  }
+  check();
+}
+
 /** Applies the faults of NCCL4J_HOST_FAULT for the creation of the communicator. */
 void applyFaults(Comm& comm) {
   if (!comm.faults) return;
   std::string what = format("the init of rank %d", comm.rank);
   for (const Fault& fault : comm.faults->atCreation()) {
-    double until = fault.kind == FaultKind::Hang ? HUGE_VAL : now() + fault.seconds;
-    while (now() < until && !comm.lifecycle.is(State::Aborted)) {
-      pollfd wake{comm.wake.get(), POLLIN, 0};
-      poll(&wake, 1, static_cast<int>(std::min(until - now(), 1000.0) * 1000) + 1);
-    }
-    if (comm.lifecycle.is(State::Aborted)) fail(ncclInternalError, "%s was aborted by ncclCommAbort", what.c_str());
+    awaitFault(fault, comm, -1, HUGE_VAL, [&] {
+      if (comm.lifecycle.is(State::Aborted)) fail(ncclInternalError, "%s was aborted by ncclCommAbort", what.c_str());
+    });
     injectFault(fault, what);
+  }
+}
+
+/** Applies those of the parent for the call that makes this communicator. */
+void applyFaultsOfParent(const InitJob& job) {
+  if (job.faults.empty()) return;
+  Comm& parent = *job.parent;
+  std::lock_guard<Baton> lock(parent.operation);
+  double started = now();
+  double deadline = parent.operationTimeout > 0 ? started + parent.operationTimeout : HUGE_VAL;
+  auto isEnded = [&] {
+    return parent.lifecycle.is(State::Aborted) || job.comm->lifecycle.is(State::Aborted) || parent.interrupts > 0;
+  };
+  try {
+    for (const Fault& fault : job.faults) {
+      awaitFault(fault, *job.comm, parent.wake.get(), deadline, [&] {
+        if (isEnded()) {
+          fail(ncclInternalError, "%s of rank %d was ended by an abort or revoke", fault.call.c_str(), parent.rank);
+        }
+        if (now() < deadline) return;
+        fail(
+            ncclTimeout, "rank %d waited %.1f s in %s for the end of a fault", parent.rank, now() - started,
+            fault.call.c_str());
+      });
+      if (fault.kind == FaultKind::Drop) parent.closeSockets();
+      injectFault(fault, fault.call);
+    }
+  } catch (const Failure& failure) {
+    if (parent.lifecycle.is(State::Aborted)) {
+      parent.lifecycle.setError(failure.code(), failure.text());
+    } else {
+      parent.breakDown(failure.code(), failure.text(), isEnded() ? ncclRemoteError : failure.code());
+    }
+    throw;
   }
 }
 
@@ -33,6 +77,7 @@ void runJob(InitJob& job) {
   try {
     if (job.comm->lifecycle.is(State::Aborted)) fail(ncclInternalError, "the init of a communicator was aborted by ncclCommAbort");
     applyFaults(*job.comm);
+    applyFaultsOfParent(job);
     job.connect(*job.comm);
     job.comm->profiler = Profiler::open(*job.comm);
   } catch (const Failure& failure) {

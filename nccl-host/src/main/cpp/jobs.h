@@ -17,6 +17,7 @@ struct InitJob {
   bool background = false;             // the caller polls, and already has its handle
   bool hasHandle = true;               // false for a rank that a split excludes: it polls its parent
   ncclComm_t* out = nullptr;           // the handle of a waiting caller is stored here
+  std::vector<Fault> faults;           // of the parent, for this call
   std::function<void(Comm&)> connect;  // throws Failure; a split also sets rank and ranks
 };
 

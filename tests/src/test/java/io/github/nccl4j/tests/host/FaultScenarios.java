@@ -1,11 +1,18 @@
 package io.github.nccl4j.tests.host;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.nccl.ncclUniqueId;
 import java.io.IOException;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.function.IntSupplier;
 import org.bytedeco.javacpp.FloatPointer;
+import org.bytedeco.javacpp.IntPointer;
+import org.bytedeco.javacpp.LongPointer;
 
 /**
  * Three ranks in threads of a process with faults: {@code main(scenario)}. Prints a line for each rank: its number, how many
@@ -18,6 +25,8 @@ final class FaultScenarios {
     /** The thread of rank 0, when its shrink has failed once; see {@link #lateShrink}. */
     private static final CompletableFuture<NativeWait> GAVE_UP = new CompletableFuture<>();
 
+    private static final CountDownLatch MADE = new CountDownLatch(RANKS);
+
     private FaultScenarios() {}
 
     public static void main(String... scenario) throws Exception {
@@ -29,6 +38,9 @@ final class FaultScenarios {
                     case "put" -> HostEngineTest.inThreads(2, FaultScenarios::putAndDie);
                     case "late" -> HostEngineTest.inThreads(RANKS, FaultScenarios::lateShrink);
                     case "join" -> List.of(join());
+                    case "CommSplit", "CommShrink" ->
+                        HostEngineTest.inThreads(RANKS, self -> made(self, () -> make(scenario[0], self)));
+                    case "CommGrow" -> grow();
                     default -> throw new IllegalArgumentException(scenario[0]);
                 };
         lines.forEach(System.out::println);
@@ -130,6 +142,71 @@ final class FaultScenarios {
         float sum = HostEngineRegroupTest.sum(rest, 1 + self.rank());
         rest.destroy();
         return "rank " + self.rank() + ": " + failures + " failures, then " + sum;
+    }
+
+    private static int make(String call, Rank self) {
+        try (LongPointer child = new LongPointer(1);
+                IntPointer last = new IntPointer(1).put(RANKS - 1)) {
+            if (call.equals("CommSplit")) {
+                return ended(nccl.ncclCommSplit(self.comm(), 0, 0, child.address(), 0L), child);
+            }
+            // Rank 2 is excluded.
+            return self.rank() == RANKS - 1
+                    ? nccl.ncclSuccess
+                    : ended(nccl.ncclCommShrink(self.comm(), last.address(), 1, child.address(), 0L, 0), child);
+        }
+    }
+
+    private static int ended(int result, LongPointer child) {
+        if (result == nccl.ncclSuccess) {
+            Rank.check(nccl.ncclCommDestroy(child.get()), "ncclCommDestroy");
+        }
+        return result;
+    }
+
+    /** The result of a call that makes a communicator of this one, once all ranks are done. */
+    private static String made(Rank self, IntSupplier call) throws InterruptedException {
+        int result = call.getAsInt();
+        String text = result == nccl.ncclSuccess ? "" : " " + nccl.ncclGetLastError(0L);
+        MADE.countDown();
+        MADE.await();
+        nccl.ncclCommAbort(self.comm());
+        return "rank " + self.rank() + ": " + result + text;
+    }
+
+    /** The three ranks and a newcomer. */
+    private static List<String> grow() throws Exception {
+        String first = Rank.newId();
+        CompletableFuture<String> growId = new CompletableFuture<>();
+        List<Callable<String>> ranks = new ArrayList<>();
+        for (int r = 0; r < RANKS; r++) {
+            int rank = r;
+            ranks.add(() -> {
+                Rank self = Rank.join(first, rank, RANKS);
+                if (rank == 0) {
+                    try (ncclUniqueId id = new ncclUniqueId()) {
+                        Rank.check(nccl.ncclCommGetUniqueId(self.comm(), id.address()), "ncclCommGetUniqueId");
+                        growId.complete(Rank.text(id));
+                    }
+                }
+                return made(self, () -> grow(self.comm(), null, -1));
+            });
+        }
+        ranks.add(() -> {
+            try (ncclUniqueId id = Rank.uniqueId(growId.get())) {
+                int result = grow(0L, id, RANKS);
+                return "newcomer: " + result + (result == nccl.ncclSuccess ? "" : " " + nccl.ncclGetLastError(0L));
+            }
+        });
+        return HostEngineTest.together(ranks);
+    }
+
+    private static int grow(long comm, ncclUniqueId id, int rank) {
+        try (LongPointer child = new LongPointer(1)) {
+            return ended(
+                    nccl.ncclCommGrow(comm, RANKS + 1, id == null ? 0L : id.address(), rank, child.address(), 0L),
+                    child);
+        }
     }
 
     /** One rank alone. */

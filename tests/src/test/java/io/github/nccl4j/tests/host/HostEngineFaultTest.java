@@ -16,6 +16,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** {@code NCCL4J_HOST_FAULT}: each kind of fault happens where it is told to, and nowhere else. */
 @Timeout(value = 10, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -111,6 +112,38 @@ class HostEngineFaultTest {
     void communicatorsMadeOfOthersHaveNoFaults() {
         List<String> lines = lines(faulty("result=5,rank=1,op=1; drop,rank=0,op=2"), "shrink");
         assertEquals(List.of("rank 0: 5, then 4.0", "rank 1: 5", "rank 2: 5, then 4.0"), lines);
+    }
+
+    /** Names of calls that make a communicator of another. */
+    @ParameterizedTest
+    @ValueSource(strings = {"CommSplit", "CommShrink", "CommGrow"})
+    void aCallThatMakesACommunicatorHasFaultsByItsName(String call) {
+        // The ranks other than 2 take part in all of them.
+        List<String> failed = lines(faulty("result=5,rank=1,call=" + call + "; drop,op=9"), call);
+        assertEquals("rank 1: 5 " + call + " was made to fail by NCCL4J_HOST_FAULT", failed.get(1));
+        assertTrue(failed.get(0).startsWith("rank 0: 5 "), failed.toString());
+        assertTrue(failed.get(0).endsWith(call + " was made to fail by NCCL4J_HOST_FAULT"), failed.toString());
+
+        List<String> dropped = lines(faulty("drop,rank=1,call=" + call), call);
+        assertTrue(dropped.get(1).startsWith("rank 1: " + nccl.ncclSystemError), dropped.toString());
+        assertTrue(dropped.get(0).startsWith("rank 0: " + nccl.ncclRemoteError + " rank 1 (pid "), dropped.toString());
+
+        List<String> late = lines(faulty("hang,rank=1,call=" + call).environment("NCCL4J_HOST_OP_TIMEOUT", "1"), call);
+        assertTrue(
+                late.get(1).matches("rank 1: 8 rank 1 waited 1\\.\\d s in " + call + " for the end of a fault"),
+                late.toString());
+        assertTrue(late.get(0).startsWith("rank 0: 8 "), late.toString());
+
+        for (String line : lines(faulty("delay=0.1,rank=1,call=" + call), call)) {
+            assertTrue(line.endsWith(": " + nccl.ncclSuccess), line);
+        }
+    }
+
+    /** Else the number of an operation would depend on them. */
+    @Test
+    void aFaultOfAnyCallIsOneOfAnOperation() {
+        assertEquals(
+                List.of("rank 0: 0", "rank 1: 0", "rank 2: 0"), lines(faulty("result=5,rank=1,op=all"), "CommSplit"));
     }
 
     @Test
