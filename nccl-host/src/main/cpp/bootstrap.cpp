@@ -16,29 +16,50 @@ namespace {
 // Added to a rank's own deadline, so that the server's error comes first: the server knows the missing ranks.
 constexpr double kOwnMargin = 2;
 
-/** First message on a connection between two ranks. */
-struct PairHello {
-  uint32_t magic = kWireMagic;
-  int32_t from = 0;
-  int32_t to = 0;
-  uint32_t control = 0;
-  uint32_t shared = 0;  // shared memory comes with this message
-  char nonce[kNonceBytes] = {};
-};
+/** Seconds to wait for a server that is to end. It answers at once unless its process is stopped. */
+constexpr double kCancelSeconds = 1;
 
+/** A connection of a higher rank. */
 struct Arriving {
   Fd fd;
+  Proof proof;
+  bool proven = false;
   Fd memory;
   PairHello hello;
   size_t bytes = 0;
 };
 
-/** A hash that is equal on all ranks. It does not reveal the nonce, which is a secret of the ranks. */
-uint64_t hashOf(const char (&nonce)[kNonceBytes]) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (char byte : nonce) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
-  return hash;
+/** A connection to a lower rank. */
+struct Reaching {
+  int rank;
+  bool control;
+  Fd fd;
+  Proof proof;
+};
+
+/** A hash that is equal on all ranks. It does not reveal the secret. */
+uint64_t hashOf(const Digest& secret) {
+  Digest hash = hmac(secret, {"communicator"});
+  uint64_t first;
+  memcpy(&first, hash.data(), sizeof first);
+  return first;
 }
+
+/** The first message to a server of the protocols 11 to 14. */
+struct OldHello {
+  uint32_t magic = kWireMagic;
+  uint32_t protocol = kWireVersion;
+  HelloKind kind = HelloKind::Join;
+  int32_t rank = 0;
+  int32_t ranks = 0;
+  int32_t pid = 0;
+  uint64_t process = 0;
+  double timeout = 0;
+  int32_t processors = 0;
+  int32_t unused = 0;
+  char name[kNonceBytes] = {};
+  char listener[kNonceBytes] = {};
+};
 
 class Bootstrap {
  public:
@@ -48,10 +69,10 @@ class Bootstrap {
   }
 
   void run() {
-    char listenerNonce[kNonceBytes];
-    randomBytes(listenerNonce, sizeof listenerNonce);
-    listener_ = listenAt(socketName(listenerNonce));
-    joinServer(listenerNonce);
+    if (id_.protocol != kWireVersion || memcmp(id_.library, kLibrary, sizeof kLibrary) != 0) failForOtherLibrary();
+    randomBytes(ownName_, sizeof ownName_);
+    listener_ = listenAt(socketName(ownName_));
+    joinServer();
     std::string body = await(AnswerKind::Table);
     // All have joined: from here on the server knows of the end of each, which may end its old communicator as soon as it can go.
     members_ = nullptr;
@@ -90,7 +111,27 @@ class Bootstrap {
     }
   }
 
-  void joinServer(const char* listenerNonce) {
+  /** Tells the server, and with it the other ranks. */
+  [[noreturn]] void failForOtherLibrary() {
+    Greeting greeting = Greeting::make(comm_.rank, comm_.ranks);
+    Fd server;
+    if (connectTo(socketName(id_.name), server) == Connect::Done) {
+      OldHello old;
+      old.rank = comm_.rank;
+      old.ranks = comm_.ranks;
+      old.pid = greeting.pid;
+      old.timeout = initTimeout();
+      memcpy(old.name, id_.name, sizeof old.name);
+      if (id_.protocol <= kLastUnproven) {
+        sendSome(server.get(), &old, sizeof old);
+      } else {
+        sendSome(server.get(), &greeting, sizeof greeting);
+      }
+    }
+    throw Failure(ncclInvalidUsage, describeOtherLibrary(greeting, id_));
+  }
+
+  void joinServer() {
     Hello hello;
     hello.rank = comm_.rank;
     hello.ranks = comm_.ranks;
@@ -98,10 +139,9 @@ class Bootstrap {
     hello.process = processToken();
     hello.timeout = initTimeout();
     hello.processors = usableProcessors();
-    memcpy(hello.nonce, id_.nonce, kNonceBytes);
-    memcpy(hello.listener, listenerNonce, kNonceBytes);
+    memcpy(hello.listener, ownName_, kNonceBytes);
     for (;;) {
-      Connect result = connectTo(socketName(id_.nonce), server_);
+      Connect result = connectTo(socketName(id_.name), server_);
       if (result == Connect::Done) break;
       if (result == Connect::Refused) {
         fail(
@@ -112,7 +152,17 @@ class Bootstrap {
       }
       waitFor({}, 1);
     }
+    Proof proof(id_.secret, socketName(id_.name), Greeting::make(comm_.rank, comm_.ranks));
+    Proof::Step step;
+    while ((step = proof.connect(server_)) == Proof::Step::Waiting) waitFor({}, 1000);
+    if (step != Proof::Step::Proven) failForServer();
     sendSome(server_.get(), &hello, sizeof hello);
+  }
+
+  [[noreturn]] void failForServer() {
+    fail(
+        ncclRemoteError, "process %d, which made the unique id, went away during the init of rank %d of %d",
+        static_cast<int>(id_.pid), comm_.rank, comm_.ranks);
   }
 
   /** Polls the given descriptors, the server and abort once; throws at the deadline and on abort. */
@@ -140,11 +190,7 @@ class Bootstrap {
       if (want == 0) return true;
       long got = receiveSome(server_.get(), buffer, std::min(want, sizeof buffer));
       if (got == 0) return false;
-      if (got < 0) {
-        fail(
-            ncclRemoteError, "process %d, which made the unique id, went away during the init of rank %d of %d",
-            static_cast<int>(id_.pid), comm_.rank, comm_.ranks);
-      }
+      if (got < 0) failForServer();
       answer_.append(buffer, static_cast<size_t>(got));
       if (answer_.size() < sizeof(Answer)) continue;
       if (header().bytes != bodyBytes(header().kind)) failUnexpected();
@@ -195,7 +241,7 @@ class Bootstrap {
 
   /** Connects to all lower ranks and accepts all higher ranks, two streams each. */
   void connectPairs() {
-    comm_.hash = hashOf(id_.nonce);
+    comm_.hash = hashOf(id_.secret);
     comm_.peers.resize(static_cast<size_t>(comm_.ranks));
     for (int rank = 0; rank < comm_.ranks; rank++) {
       peer(rank).rank = rank;
@@ -203,61 +249,83 @@ class Bootstrap {
       peer(rank).process = table_[static_cast<size_t>(rank)].process;
       comm_.crowded |= comm_.ranks > table_[static_cast<size_t>(rank)].processors;
     }
-    int nextLower = 0;
-    int missing = 2 * (comm_.ranks - 1 - comm_.rank);
-    while (nextLower < comm_.rank || missing > 0) {
+    int next = 0;
+    int missing = 2 * (comm_.ranks - 1);
+    for (;;) {
       bool busy = false;
-      while (nextLower < comm_.rank) {
-        if (!connectLower(nextLower)) {
+      while (next < 2 * comm_.rank && !busy) {
+        if (reachLower(next / 2, next % 2 != 0)) {
+          next++;
+        } else {
           busy = true;
-          break;
         }
-        nextLower++;
       }
-      missing -= acceptHigher();
-      if (nextLower == comm_.rank && missing == 0) break;
+      missing -= connectLower() + acceptHigher();
+      if (missing == 0) break;
       // The server reports the death of an awaited rank, and nothing else.
       if (readServer()) failUnexpected();
       std::vector<pollfd> polled{{listener_.get(), POLLIN, 0}};
       for (const auto& arriving : arriving_) polled.push_back({arriving->fd.get(), POLLIN, 0});
+      for (const Reaching& reaching : reaching_) polled.push_back({reaching.fd.get(), POLLIN, 0});
       waitFor(std::move(polled), busy ? 1 : 1000);
     }
     arriving_.clear();
     listener_.reset();
   }
 
-  bool connectLower(int rank) {
-    for (bool control : {false, true}) {
-      if (control ? peer(rank).control.valid() : peer(rank).data.valid()) continue;
-      Fd socket;
-      Connect result = connectTo(socketName(table_[static_cast<size_t>(rank)].listener), socket);
-      if (result == Connect::TryAgain) return false;
-      if (result == Connect::Refused) {
-        fail(
-            ncclRemoteError, "rank %d (pid %d) went away during the init of the communicator", rank,
-            static_cast<int>(peer(rank).pid));
-      }
-      PairHello hello;
-      hello.from = comm_.rank;
-      hello.to = rank;
-      hello.control = control;
-      memcpy(hello.nonce, id_.nonce, kNonceBytes);
-      if (control) {
-        sendSome(socket.get(), &hello, sizeof hello);
-        peer(rank).control = std::move(socket);
-        continue;
-      }
-      Fd memory = comm_.sharesMemory ? Channel::newMemory(Channel::ringBytes(comm_.ranks)) : Fd();
-      hello.shared = memory.valid();
-      // The system may refuse to pass a descriptor while too many are in transit.
-      if (memory.valid() && sendWithDescriptor(socket.get(), &hello, sizeof hello, memory.get()) <= 0) {
-        memory.reset();
-        hello.shared = 0;
-      }
-      if (!memory.valid()) sendSome(socket.get(), &hello, sizeof hello);
-      openData(rank, std::move(socket), memory, true);
-    }
+  /** Begins a connection; false if the caller must try again. */
+  bool reachLower(int rank, bool control) {
+    std::string name = socketName(table_[static_cast<size_t>(rank)].listener);
+    Fd socket;
+    Connect result = connectTo(name, socket);
+    if (result == Connect::TryAgain) return false;
+    if (result == Connect::Refused) failForRank(rank);
+    reaching_.push_back({rank, control, std::move(socket), Proof(id_.secret, name)});
     return true;
+  }
+
+  [[noreturn]] void failForRank(int rank) {
+    fail(
+        ncclRemoteError, "rank %d (pid %d) went away during the init of the communicator", rank,
+        static_cast<int>(peer(rank).pid));
+  }
+
+  /** Continues the connections to lower ranks; returns the number of those that are complete now. */
+  int connectLower() {
+    int complete = 0;
+    for (Reaching& reaching : reaching_) {
+      Proof::Step step = reaching.proof.connect(reaching.fd);
+      if (step == Proof::Step::Waiting) continue;
+      if (step != Proof::Step::Proven) failForRank(reaching.rank);
+      finish(reaching);
+      complete++;
+    }
+    reaching_.erase(
+        std::remove_if(reaching_.begin(), reaching_.end(), [](const Reaching& one) { return !one.fd.valid(); }),
+        reaching_.end());
+    return complete;
+  }
+
+  void finish(Reaching& reaching) {
+    PairHello hello;
+    hello.from = comm_.rank;
+    hello.to = reaching.rank;
+    hello.control = reaching.control;
+    int socket = reaching.fd.get();
+    if (reaching.control) {
+      sendSome(socket, &hello, sizeof hello);
+      peer(reaching.rank).control = std::move(reaching.fd);
+      return;
+    }
+    Fd memory = comm_.sharesMemory ? Channel::newMemory(Channel::ringBytes(comm_.ranks)) : Fd();
+    hello.shared = memory.valid();
+    // The system may refuse to pass a descriptor while too many are in transit.
+    if (memory.valid() && sendWithDescriptor(socket, &hello, sizeof hello, memory.get()) <= 0) {
+      memory.reset();
+      hello.shared = 0;
+    }
+    if (!memory.valid()) sendSome(socket, &hello, sizeof hello);
+    openData(reaching.rank, std::move(reaching.fd), memory, true);
   }
 
   void openData(int rank, Fd socket, const Fd& memory, bool connected) {
@@ -273,11 +341,20 @@ class Bootstrap {
     Fd fd;
     for (int i = 0; i < kAcceptTurn && acceptFrom(listener_, fd); i++) {
       if (!fd.valid()) continue;
-      arriving_.push_back(std::make_unique<Arriving>());
-      arriving_.back()->fd = std::move(fd);
+      arriving_.push_back(std::unique_ptr<Arriving>(
+          new Arriving{std::move(fd), Proof(id_.secret, socketName(ownName_)), false, Fd(), {}, 0}));
     }
     int complete = 0;
     for (auto& arriving : arriving_) {
+      if (!arriving->proven) {
+        Proof::Step step = arriving->proof.accept(arriving->fd);
+        if (step == Proof::Step::Waiting) continue;
+        if (step != Proof::Step::Proven) {
+          arriving.reset();
+          continue;
+        }
+        arriving->proven = true;
+      }
       char* into = reinterpret_cast<char*>(&arriving->hello) + arriving->bytes;
       long got = receiveWithDescriptor(
           arriving->fd.get(), into, sizeof arriving->hello - arriving->bytes, arriving->memory);
@@ -285,8 +362,7 @@ class Bootstrap {
       if (got > 0) arriving->bytes += static_cast<size_t>(got);
       if (got > 0 && arriving->bytes < sizeof arriving->hello) continue;
       const PairHello& hello = arriving->hello;
-      if (got > 0 && hello.magic == kWireMagic && memcmp(hello.nonce, id_.nonce, kNonceBytes) == 0 &&
-          hello.to == comm_.rank && hello.from > comm_.rank && hello.from < comm_.ranks) {
+      if (got > 0 && hello.to == comm_.rank && hello.from > comm_.rank && hello.from < comm_.ranks) {
         Peer& from = peer(hello.from);
         if (hello.control && !from.control.valid()) {
           from.control = std::move(arriving->fd);
@@ -317,6 +393,8 @@ class Bootstrap {
   Fd server_;
   std::string answer_;
   std::vector<TableEntry> table_;
+  char ownName_[kNonceBytes];  // of the listener
+  std::vector<Reaching> reaching_;
   std::vector<std::unique_ptr<Arriving>> arriving_;
 };
 
@@ -324,10 +402,29 @@ class Bootstrap {
 
 double initTimeout() { return initTimeoutSetting.value(); }
 
-std::string socketName(const char* nonce) {
-  std::string name = "nccl4j-";
-  for (size_t i = 0; i < kNonceBytes; i++) name += format("%02x", static_cast<unsigned char>(nonce[i]));
+std::string socketName(const char* bytes, const char* prefix) {
+  std::string name = prefix;
+  for (size_t i = 0; i < kNonceBytes; i++) name += format("%02x", static_cast<unsigned char>(bytes[i]));
   return name;
+}
+
+std::string describeOtherLibrary(const Greeting& rank, const UniqueIdLayout& id) {
+  return format(
+      "rank %d of %d (pid %d) uses %s, but process %d made the unique id with %s: all ranks must use the same library",
+      rank.rank, rank.ranks, rank.pid, describeLibrary(rank.protocol, rank.library).c_str(), id.pid,
+      describeLibrary(id.protocol, id.library).c_str());
+}
+
+UniqueIdLayout UniqueIdLayout::make() {
+  UniqueIdLayout layout{};
+  memcpy(layout.magic, "nccl4jH1", sizeof layout.magic);
+  randomBytes(layout.secret.data(), layout.secret.size());
+  Digest name = hmac(layout.secret, {"name"});
+  memcpy(layout.name, name.data(), sizeof layout.name);
+  layout.pid = currentProcess();
+  layout.protocol = kWireVersion;
+  memcpy(layout.library, kLibrary, sizeof kLibrary);
+  return layout;
 }
 
 void checkUniqueId(const ncclUniqueId& id, const char* call) {
@@ -343,10 +440,9 @@ void cancelUniqueId(const ncclUniqueId& id) noexcept {
   memcpy(&layout, id.internal, sizeof layout);
   Hello hello;
   hello.kind = HelloKind::Cancel;
-  memcpy(hello.nonce, layout.nonce, kNonceBytes);
   try {
     Fd server;
-    if (connectTo(socketName(layout.nonce), server) != Connect::Done) return;
+    if (!connectProven(layout.secret, socketName(layout.name), kCancelSeconds, server)) return;
     sendSome(server.get(), &hello, sizeof hello);
   } catch (const Failure&) {
     // The server then ends later, at its deadline.

@@ -5,9 +5,13 @@
 // higher rank to the lower. The connections to the server stay open until all pairs are connected, so that every rank
 // learns of a death between two steps. The server ends when all ranks are connected, when it has sent an error to all
 // ranks, or at its deadline.
+//
+// Each of these connections begins with the proofs of proof.h. Their secret is in the unique id, so that only the processes
+// that know the id can join, or take part in a connection.
 #pragma once
 
 #include "comm.h"
+#include "proof.h"
 
 namespace host {
 
@@ -38,23 +42,31 @@ const uint64_t& processToken();
 
 constexpr size_t kNonceBytes = 16;
 
+/** The first three fields are those of all protocols. Of a protocol up to kLastUnproven, the rest is 0. */
 struct UniqueIdLayout {
   char magic[8];
-  char nonce[kNonceBytes];
+  char name[kNonceBytes];  // of the server's socket; follows from the secret
   int32_t pid;
-  char unused[NCCL_UNIQUE_ID_BYTES - 8 - kNonceBytes - 4];
+  uint32_t protocol;
+  char library[sizeof(Greeting::library)];
+  Digest secret;
+  char unused[NCCL_UNIQUE_ID_BYTES - 8 - kNonceBytes - 8 - sizeof(Greeting::library) - sizeof(Digest)];
+
+  /** A new one of this process and library. */
+  static UniqueIdLayout make();
 };
 static_assert(sizeof(UniqueIdLayout) == NCCL_UNIQUE_ID_BYTES, "fits an id exactly");
 
-/** Returns the abstract socket name for 16 random bytes. */
-std::string socketName(const char* nonce);
+/** Returns the abstract socket name for 16 bytes. */
+std::string socketName(const char* bytes, const char* prefix = "nccl4j-");
+
+/** The error of a rank whose library is not that of the id. */
+std::string describeOtherLibrary(const Greeting& rank, const UniqueIdLayout& id);
 
 enum class HelloKind : uint32_t { Join = 1, Cancel };
 
-/** First message of a rank to the server. */
+/** The message of a rank to the server after the proofs. */
 struct Hello {
-  uint32_t magic = kWireMagic;
-  uint32_t version = kWireVersion;
   HelloKind kind = HelloKind::Join;
   int32_t rank = 0;
   int32_t ranks = 0;
@@ -63,11 +75,18 @@ struct Hello {
   double timeout = 0;
   int32_t processors = 0;  // that this rank may use
   int32_t unused = 0;
-  char nonce[kNonceBytes] = {};
   char listener[kNonceBytes] = {};  // this rank accepts the others here
 };
 
-/** Second message of a rank: all its pairs are connected (code 0), or the rank failed. */
+/** The message of a rank to a lower one after the proofs. Shared memory comes with it. */
+struct PairHello {
+  int32_t from = 0;
+  int32_t to = 0;
+  uint32_t control = 0;
+  uint32_t shared = 0;  // has memory
+};
+
+/** The last message of a rank to the server: all its pairs are connected (code 0), or the rank failed. */
 struct Report {
   int32_t code = 0;
   char text[508] = {};

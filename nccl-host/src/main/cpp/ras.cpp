@@ -207,7 +207,7 @@ class Service {
   void accept(std::list<RasClient>& clients) {
     Fd fd;
     while (clients.size() < kMaxConnections && acceptFrom(processes_, fd)) {
-      if (fd.valid()) clients.emplace_back(std::move(fd), encode(ownRanks()));
+      if (fd.valid()) clients.emplace_back(std::move(fd), rasProof(processToken()), encode(ownRanks()));
     }
     while (clients.size() < kMaxClients && clients_.valid() && acceptClient(clients_, fd)) {
       if (fd.valid()) clients.emplace_back(std::move(fd), [this] { return ownRanks(); });

@@ -3,7 +3,7 @@
 // If it is enabled, a process with communicators has one thread for it. As in NCCL, the thread listens at NCCL_RAS_ADDR; all
 // processes of a user may listen there, and the kernel chooses the one that answers a client. That one asks the other
 // processes of the job: each listens under an abstract name that follows from its process token, which the ranks of a
-// communicator know of each other.
+// communicator know of each other, and which both ends prove to know (proof.h).
 //
 // The thread takes no lock of a communicator, so that it answers while operations hang, and no operation waits for it.
 #pragma once

@@ -35,6 +35,9 @@ constexpr int kTurns = 16;
 /** Seconds for the next command, and for the client to read what it asked for. */
 constexpr double kPatience = 300;
 
+/** Seconds for the proof of another process. */
+constexpr double kProofPatience = 5;
+
 /** Seconds between the collections for events, and between attempts to connect to a process. */
 constexpr double kMonitorPeriod = 1;
 constexpr double kConnectRetry = 0.001;
@@ -114,6 +117,12 @@ RasCommand parseMonitor(const std::string& text) {
   return command;
 }
 
+Digest secretOf(uint64_t process) {
+  Digest secret = {};
+  memcpy(secret.data(), &process, sizeof process);
+  return secret;
+}
+
 /** False if the process has ended, even if its parent does not know yet. */
 bool isAlive(pid_t pid) {
   if (kill(pid, 0) != 0 && errno == ESRCH) return false;
@@ -143,8 +152,10 @@ RasCommand parseRasCommand(const std::string& line) {
 }
 
 std::string rasSocketName(uint64_t process) {
-  return format("nccl4j-ras-%016llx", static_cast<unsigned long long>(process));
+  return socketName(hmac(secretOf(process), {"name"}).data(), "nccl4j-ras-");
 }
+
+Proof rasProof(uint64_t process) { return Proof(secretOf(process), rasSocketName(process)); }
 
 /* The collection. */
 
@@ -180,6 +191,16 @@ bool Collection::ask(uint64_t process, Asked& asked) {
         status.response = isAlive(status.pid) ? Response::NoService : Response::Dead;
         return true;
       }
+      asked.proof = rasProof(process);
+    }
+    if (asked.proof) {
+      Proof::Step step = asked.proof->connect(asked.fd);
+      if (step == Proof::Step::Waiting) return false;
+      if (step != Proof::Step::Proven) {
+        status.response = isAlive(status.pid) ? Response::NoService : Response::Dead;
+        return true;
+      }
+      asked.proof.reset();
     }
     for (;;) {
       char buffer[16 << 10];
@@ -223,16 +244,18 @@ RasClient::RasClient(Fd fd, const OwnRanks& ownRanks)
       expires_(now() + kPatience),
       timeout_(kDefaultTimeout) {}
 
-RasClient::RasClient(Fd fd, std::string message)
+RasClient::RasClient(Fd fd, const Proof& proof, std::string message)
     : fd_(std::move(fd)),
-      state_(State::Sending),
-      expires_(now() + kPatience),
+      proof_(proof),
+      state_(State::Proving),
+      expires_(now() + kProofPatience),
       out_(std::move(message)),
       timeout_(kDefaultTimeout) {}
 
 void RasClient::advance() {
   try {
     if (now() >= expires_) state_ = State::Ended;
+    if (state_ == State::Proving) prove();
     if (state_ == State::Commands) readCommands();
     if (state_ == State::Collecting || (state_ == State::Commands && events_ != 0)) advanceCollection();
     flush();
@@ -240,6 +263,13 @@ void RasClient::advance() {
     // The client sees the end of its connection.
     state_ = State::Ended;
   }
+}
+
+void RasClient::prove() {
+  Proof::Step step = proof_->accept(fd_);
+  if (step == Proof::Step::Waiting) return;
+  state_ = step == Proof::Step::Proven ? State::Sending : State::Ended;
+  expires_ = now() + kPatience;
 }
 
 void RasClient::readCommands() {
@@ -331,7 +361,7 @@ void RasClient::sendEvent(RasEvents group, const char* event, const ProcessStatu
 }
 
 void RasClient::flush() {
-  if (state_ == State::Ended) return;
+  if (state_ == State::Ended || state_ == State::Proving) return;
   if (!out_.empty()) {
     long sent = sendSome(fd_.get(), out_.data(), out_.size());
     if (sent < 0) {
@@ -351,6 +381,7 @@ void RasClient::flush() {
 
 void RasClient::addDescriptors(std::vector<pollfd>& polled) const {
   int events = (state_ == State::Commands ? POLLIN : 0) | (out_.empty() ? 0 : POLLOUT);
+  if (state_ == State::Proving) events = POLLIN;
   // Without a wanted event, poll would report the end of the connection again and again.
   if (events != 0) polled.push_back({fd_.get(), static_cast<short>(events), 0});
   if (collection_) collection_->addDescriptors(polled);

@@ -6,10 +6,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "proof.h"
 #include "rasreport.h"
 #include "socket.h"
 
@@ -35,8 +37,10 @@ RasCommand parseRasCommand(const std::string& line);
 /** The ranks of this process, at the moment. */
 using OwnRanks = std::function<std::vector<RankReport>()>;
 
-/** The abstract name at which the service of a process answers those of others. */
+/** The abstract name at which the service of a process answers those of others. It does not reveal the token. */
 std::string rasSocketName(uint64_t process);
+/** For a connection to this service; its secret is the token. */
+Proof rasProof(uint64_t process);
 
 /** Asks all processes of the job, at once, for their ranks. */
 class Collection {
@@ -57,6 +61,7 @@ class Collection {
  private:
   struct Asked {
     Fd fd;  // invalid: not connected yet
+    std::optional<Proof> proof;  // until both ends have proven that they know the token
     std::string bytes;
   };
 
@@ -75,8 +80,8 @@ class RasClient {
  public:
   /** A connection that asks with commands. */
   RasClient(Fd fd, const OwnRanks& ownRanks);
-  /** A connection of another process, which is sent the ranks of this one. */
-  RasClient(Fd fd, std::string message);
+  /** A connection of another process, which is sent the ranks of this one after the proof. */
+  RasClient(Fd fd, const Proof& proof, std::string message);
 
   /** Continues without waiting. */
   void advance();
@@ -88,12 +93,14 @@ class RasClient {
 
  private:
   enum class State {
+    Proving,
     Commands,    // reads commands, and may send events
     Collecting,  // waits for the data of a report
     Sending,     // sends the rest, then ends
     Ended,
   };
 
+  void prove();
   void readCommands();
   void execute(const RasCommand& command);
   void advanceCollection();
@@ -102,6 +109,7 @@ class RasClient {
   void flush();
 
   Fd fd_;
+  std::optional<Proof> proof_;  // while Proving
   const OwnRanks ownRanks_;
   State state_;
   double expires_;  // when the connection is closed if nothing happens

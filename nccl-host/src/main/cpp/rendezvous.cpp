@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -18,6 +17,8 @@ constexpr double kUnusedSeconds = 3600;
 
 struct Joined {
   Fd fd;
+  Proof proof;
+  bool proven = false;
   Hello hello;
   size_t helloBytes = 0;
   Report report;
@@ -25,6 +26,7 @@ struct Joined {
   bool ended = false;
   std::string out;  // not yet accepted by the socket
 
+  Joined(Fd socket, const UniqueIdLayout& id) : fd(std::move(socket)), proof(id.secret, socketName(id.name)) {}
   bool hasJoined() const { return helloBytes == sizeof hello; }
   bool connected() const { return reportBytes == sizeof report; }
 };
@@ -63,13 +65,38 @@ class Server {
     Fd fd;
     for (int i = 0; i < kAcceptTurn && acceptFrom(listener_, fd); i++) {
       if (!fd.valid()) continue;
-      connections_.push_back(std::make_unique<Joined>());
-      connections_.back()->fd = std::move(fd);
+      connections_.push_back(std::make_unique<Joined>(std::move(fd), id_));
     }
   }
 
+  void prove(Joined& from) {
+    switch (from.proof.accept(from.fd)) {
+      case Proof::Step::Waiting: break;
+      case Proof::Step::Proven: from.proven = true; break;
+      case Proof::Step::Refused: from.ended = true; break;
+      case Proof::Step::OtherLibrary: refuseOtherLibrary(from); break;
+    }
+  }
+
+  void refuseOtherLibrary(Joined& from) {
+    const Greeting& greeting = from.proof.greeting();
+    from.ended = true;
+    came_++;
+    if (greeting.ranks > 0) expect(greeting.ranks);
+    deadline_ = std::min(deadline_, now() + initTimeout());
+    broken(ncclInvalidUsage, describeOtherLibrary(greeting, id_));
+    closeWhenAllKnow();
+    if (greeting.protocol > kLastUnproven) return;
+    // With unread bytes, the end would discard the error.
+    char rest[sizeof(Greeting)];
+    receiveSome(from.fd.get(), rest, sizeof rest);
+    sendError(from);
+    sendSome(from.fd.get(), from.out.data(), from.out.size());
+  }
+
   void receive(Joined& from) {
-    while (!from.ended && !finished_) {
+    if (!from.proven) prove(from);
+    while (from.proven && !from.ended && !finished_) {
       bool hello = !from.hasJoined();
       char* into = hello ? reinterpret_cast<char*>(&from.hello) : reinterpret_cast<char*>(&from.report);
       size_t& have = hello ? from.helloBytes : from.reportBytes;
@@ -111,8 +138,8 @@ class Server {
     bool joins = hello.kind == HelloKind::Join && hello.rank >= 0 && hello.rank < hello.ranks && hello.timeout > 0 &&
                  std::isfinite(hello.timeout);
     bool plausible = joins || hello.kind == HelloKind::Cancel;
-    if (hello.magic != kWireMagic || memcmp(hello.nonce, id_.nonce, kNonceBytes) != 0 || !plausible) {
-      // The nonce is wrong or the message implausible: close the connection without an answer.
+    if (!plausible) {
+      // Closes the connection without an answer.
       from.helloBytes = 0;
       from.ended = true;
       return;
@@ -129,16 +156,10 @@ class Server {
       deadline_ = firstJoin_ + hello.timeout;
     }
     deadline_ = std::min(deadline_, now() + hello.timeout);
-    leastExpected_ = leastExpected_ == 0 ? hello.ranks : std::min(leastExpected_, hello.ranks);
+    expect(hello.ranks);
     if (broken_) {
       sendError(from);
       closeWhenAllKnow();
-      return;
-    }
-    if (hello.version != kWireVersion) {
-      broken(
-          ncclInvalidUsage,
-          format("rank %d (pid %d) uses another version of the host engine", hello.rank, static_cast<int>(hello.pid)));
       return;
     }
     if (hello.ranks != expected_) {
@@ -158,6 +179,8 @@ class Server {
     }
     if (came_ == expected_) sendTable();
   }
+
+  void expect(int ranks) { leastExpected_ = leastExpected_ == 0 ? ranks : std::min(leastExpected_, ranks); }
 
   void sendTable() {
     std::vector<TableEntry> table(static_cast<size_t>(expected_));
@@ -266,11 +289,8 @@ class Server {
 }  // namespace
 
 ncclUniqueId makeUniqueId() {
-  UniqueIdLayout layout{};
-  memcpy(layout.magic, "nccl4jH1", sizeof layout.magic);
-  randomBytes(layout.nonce, sizeof layout.nonce);
-  layout.pid = getpid();
-  auto server = std::make_shared<Server>(listenAt(socketName(layout.nonce)), layout);
+  UniqueIdLayout layout = UniqueIdLayout::make();
+  auto server = std::make_shared<Server>(listenAt(socketName(layout.name)), layout);
   {
     SignalsBlocked blocked;
     std::thread([server] {

@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <fstream>
+
 #include "error.h"
 
 namespace host {
@@ -30,6 +32,31 @@ Fd streamSocket() {
   Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) failErrno("cannot create a Unix socket");
   return fd;
+}
+
+/** The user id that the kernel shows for the users that are not in this user namespace. */
+uid_t overflowUser() {
+  std::ifstream file("/proc/sys/kernel/overflowuid");
+  uid_t user = 0;
+  return file >> user ? user : 65534;
+}
+
+/** True if this user namespace has all users, as that of the system. */
+bool hasAllUsers() {
+  std::ifstream map("/proc/self/uid_map");
+  uint64_t first, outside, count, all = 0;
+  while (map >> first >> outside >> count) all += count;
+  return all == UINT32_MAX;
+}
+
+void requireKnownUser() {
+  uid_t user = geteuid();
+  if (user != overflowUser() || hasAllUsers()) return;
+  fail(
+      ncclInvalidUsage,
+      "user %u of this user namespace is the one that the kernel shows for all users outside of it "
+      "(/proc/sys/kernel/overflowuid): run this program as another user",
+      static_cast<unsigned>(user));
 }
 
 bool sameUser(const Fd& socket) {
@@ -112,6 +139,7 @@ double now() {
 }
 
 Fd listenAt(const std::string& name) {
+  requireKnownUser();
   Fd fd = streamSocket();
   sockaddr_un address;
   socklen_t size = abstractAddress(name, address);

@@ -1,6 +1,7 @@
 // socket.h: file descriptors and Unix sockets in the abstract name space.
 // Abstract names are no files: the kernel removes a name with its last descriptor, so nothing remains after SIGKILL.
-// Abstract names have no permissions either; every accepted connection is therefore checked for the peer's user id.
+// Abstract names have no permissions either; every connection is therefore checked for the peer's user id, and begins with
+// the proof of proof.h.
 #pragma once
 
 #include <poll.h>
@@ -42,7 +43,10 @@ void randomBytes(void* out, size_t count);
 /** Seconds of a monotonic clock. */
 double now();
 
-/** Creates a non-blocking listener under an abstract name. */
+/**
+ * Creates a non-blocking listener under an abstract name. Throws in a user namespace in which this process has the id that the
+ * kernel shows for all users outside: the user of a peer cannot be known there.
+ */
 Fd listenAt(const std::string& name);
 
 /**

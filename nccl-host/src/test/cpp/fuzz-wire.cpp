@@ -458,16 +458,21 @@ class Fuzzer {
     std::vector<Fd> ranks(1 + mutate_.draw(3));
     int messages = 0;
     for (size_t rank = 0; rank < ranks.size(); rank++) {
-      if (connectTo(socketName(layout.nonce), ranks[rank]) != Connect::Done) continue;
+      if (!connectProven(layout.secret, socketName(layout.name), 5, ranks[rank])) continue;
       Hello hello;
       hello.rank = static_cast<int>(rank);
       hello.ranks = static_cast<int>(ranks.size());
       hello.timeout = 5;
-      memcpy(hello.nonce, layout.nonce, kNonceBytes);
       Report report;
       report.code = static_cast<int32_t>(mutate_.draw(3));
       write(ranks[rank], mutate_.changed(bytesOf(hello)) + mutate_.changed(bytesOf(report)));
       messages += 2;
+    }
+    // A process without the secret.
+    Fd stranger;
+    if (connectTo(socketName(layout.name), stranger) == Connect::Done) {
+      write(stranger, mutate_.changed(bytesOf(Greeting::make())));
+      messages++;
     }
     // The answers are not read: the server must not wait for that.
     ranks.clear();
@@ -477,13 +482,13 @@ class Fuzzer {
 
   /** A server, and a higher rank, for a rank that joins. */
   int rank() {
-    UniqueIdLayout layout{};
-    memcpy(layout.magic, "nccl4jH1", sizeof layout.magic);
-    randomBytes(layout.nonce, sizeof layout.nonce);
-    Fd listener = listenAt(socketName(layout.nonce));
+    UniqueIdLayout layout = UniqueIdLayout::make();
+    Fd listener = listenAt(socketName(layout.name));
     std::thread serves([&] {
       Fd client;
       while (!acceptFrom(listener, client)) std::this_thread::yield();
+      Proof proof(layout.secret, socketName(layout.name));
+      while (proof.accept(client) == Proof::Step::Waiting) std::this_thread::yield();
       Hello hello;
       for (size_t have = 0; have < sizeof hello;) {
         long got = receiveSome(client.get(), reinterpret_cast<char*>(&hello) + have, sizeof hello - have);
@@ -495,8 +500,12 @@ class Fuzzer {
       Fd pairs[2];
       write(client, mutate_.changed(bytesOf(table) + bytesOf(entries)));
       for (uint32_t control : {0, 1}) {
-        if (connectTo(socketName(hello.listener), pairs[control]) != Connect::Done) continue;
-        std::string bytes = bytesOf(PairHello(layout, control));
+        if (!connectProven(layout.secret, socketName(hello.listener), 0.05, pairs[control])) continue;
+        PairHello first;
+        first.from = 1;
+        first.control = control;
+        first.shared = 1 - control;
+        std::string bytes = bytesOf(first);
         Fd memory = Channel::newMemory(mutate_.draw(4) == 0 ? 4096 : Channel::ringBytes(2));
         bytes = mutate_.changed(bytes);
         if (control == 0 && !bytes.empty()) {
@@ -525,19 +534,6 @@ class Fuzzer {
   Mutator mutate_;
   std::vector<Recording> recordings_[2];  // without and with shared memory
   std::vector<std::string> controls_;
-
-  /** As in bootstrap.cpp. */
-  struct PairHello {
-    PairHello(const UniqueIdLayout& layout, uint32_t isControl) : control(isControl), shared(1 - isControl) {
-      memcpy(nonce, layout.nonce, kNonceBytes);
-    }
-    uint32_t magic = kWireMagic;
-    int32_t from = 1;
-    int32_t to = 0;
-    uint32_t control;
-    uint32_t shared;
-    char nonce[kNonceBytes] = {};
-  };
 };
 
 }  // namespace

@@ -379,12 +379,37 @@ struct OtherProcess {
   Fd listener = listenAt(rasSocketName(process));
   Fd asker = Fd();
 
-  void answer(const std::string& bytes) {
+  /** Answers a collection, which this continues. */
+  void answer(Collection& collection, const std::string& bytes) {
     while (!acceptFrom(listener, asker)) {
     }
+    Proof proof = rasProof(process);
+    while (proof.accept(asker) == Proof::Step::Waiting) collection.advance();
     sendSome(asker.get(), bytes.data(), bytes.size());
   }
 };
+
+TEST_F(RasClientTest, AProcessTellsItsRanksOnlyToOneThatKnowsItsToken) {
+  for (bool knows : {true, false}) {
+    auto [mine, theirs] = newStream();
+    RasClient service(std::move(theirs), rasProof(other(1)), "ranks");
+    Proof proof = knows ? rasProof(other(1)) : Proof(Digest(), rasSocketName(other(1)));
+    Proof::Step step;
+    while ((step = proof.connect(mine)) == Proof::Step::Waiting) {
+      service.advance();
+      std::vector<pollfd> polled;
+      service.addDescriptors(polled);
+      ASSERT_EQ(POLLIN, polled.at(0).events) << "no loop while it waits";
+    }
+    service.advance();
+    char got[8];
+    long size = receiveSome(mine.get(), got, sizeof got);
+    EXPECT_EQ(knows ? "ranks" : "", std::string(got, static_cast<size_t>(std::max(0L, size))));
+    mine.reset();
+    service.advance();
+    EXPECT_TRUE(service.ended());
+  }
+}
 
 TEST_F(RasClientTest, EachProcessHasItsResponse) {
   OtherProcess answers{other(1)}, silent{other(2)}, garbled{other(3)}, ends{other(4)};
@@ -403,9 +428,9 @@ TEST_F(RasClientTest, EachProcessHasItsResponse) {
   elsewhere.status.hash = 0x456;
   elsewhere.status.ranks = 2;
   elsewhere.members = {{other(1), 11, 0}, {other(7), INT_MAX, 0}};
-  answers.answer(encode({peer, elsewhere}));
-  garbled.answer("HTTP/1.1 400 Bad Request\r\n");
-  ends.answer("NJHR");
+  answers.answer(collection, encode({peer, elsewhere}));
+  garbled.answer(collection, "HTTP/1.1 400 Bad Request\r\n");
+  ends.answer(collection, "NJHR");
   ends.asker.reset();
   while (!collection.complete()) collection.advance();
   const std::pair<uint64_t, Response> expected[] = {

@@ -54,13 +54,12 @@ class ServerTest : public testing::Test {
     hello.pid = 100 + rank;
     hello.timeout = 30;
     hello.processors = 10 + rank;
-    memcpy(hello.nonce, layoutOf(id).nonce, kNonceBytes);
     return hello;
   }
 
   Fd join(const Hello& hello) {
     Fd socket;
-    EXPECT_EQ(Connect::Done, connectTo(socketName(layoutOf(id).nonce), socket));
+    EXPECT_TRUE(connectProven(layoutOf(id).secret, socketName(layoutOf(id).name), 10, socket));
     sendSome(socket.get(), &hello, sizeof hello);
     return socket;
   }
@@ -123,16 +122,14 @@ TEST_F(ServerTest, TheDeathOfARankIsReported) {
 }
 
 TEST_F(ServerTest, ImplausibleHellosAreNotCounted) {
-  std::vector<Hello> implausible(9, hello(0, 2));
-  implausible[0].magic++;
-  implausible[1].nonce[0]++;
-  implausible[2].rank = -1;
-  implausible[3].rank = 2;
-  implausible[4].ranks = -5;
-  implausible[5].timeout = NAN;
-  implausible[6].timeout = HUGE_VAL;
-  implausible[7].timeout = -1;
-  implausible[8].kind = static_cast<HelloKind>(77);
+  std::vector<Hello> implausible(7, hello(0, 2));
+  implausible[0].rank = -1;
+  implausible[1].rank = 2;
+  implausible[2].ranks = -5;
+  implausible[3].timeout = NAN;
+  implausible[4].timeout = HUGE_VAL;
+  implausible[5].timeout = -1;
+  implausible[6].kind = static_cast<HelloKind>(77);
   for (const Hello& one : implausible) EXPECT_EQ("", readFrom(join(one), 1));
   // They did not take the place of a rank.
   Fd ranks[] = {join(hello(0, 2)), join(hello(1, 2))};
@@ -150,16 +147,111 @@ TEST_F(ServerTest, ACodeThatIsNoErrorBecomesOne) {
   EXPECT_EQ("6: " + std::string(sizeof report.text - 1, 'x'), errorFrom(first));
 }
 
+TEST_F(ServerTest, NobodyJoinsWithoutTheSecret) {
+  UniqueIdLayout layout = layoutOf(id);
+  std::string name = socketName(layout.name);
+  // It knows the name, which everybody can see, and all of the id but one bit.
+  Digest secret = layout.secret;
+  secret[31] = static_cast<char>(secret[31] ^ 1);
+  Fd socket;
+  EXPECT_FALSE(connectProven(secret, name, 10, socket));
+  // It learns nothing of the table either, and takes no place of a rank.
+  Fd ranks[] = {join(hello(0, 2)), join(hello(1, 2))};
+  EXPECT_EQ(AnswerKind::Table, structOf<Answer>(readFrom(ranks[0], sizeof(Answer))).kind);
+}
+
+TEST_F(ServerTest, ARankOfAnOlderLibraryIsToldAndNamed) {
+  // The message of protocol 14, of which the first 24 bytes are those of all.
+  struct {
+    uint32_t magic = kWireMagic, protocol = 14, kind = 1;
+    int32_t rank = 1, ranks = 2, pid = 7;
+    char rest[56] = {};
+  } old;
+  Fd first = join(hello(0, 2));
+  Fd second;
+  ASSERT_EQ(Connect::Done, connectTo(socketName(layoutOf(id).name), second));
+  sendSome(second.get(), &old, sizeof old);
+  std::string error = format(
+      "5: rank 1 of 2 (pid 7) uses an older nccl4j (protocol 14), but process %d made the unique id with nccl4j %s (protocol "
+      "%u): all ranks must use the same library",
+      getpid(), kLibrary, kWireVersion);
+  EXPECT_EQ(error, errorFrom(second));
+  EXPECT_EQ(error, errorFrom(first));
+}
+
+TEST_F(ServerTest, ARankOfALaterLibraryIsNamed) {
+  for (bool early : {false, true}) {
+    ncclUniqueId own = makeUniqueId();
+    UniqueIdLayout layout = layoutOf(own);
+    auto joinFirst = [&] {
+      Fd socket;
+      EXPECT_TRUE(connectProven(layout.secret, socketName(layout.name), 10, socket));
+      Hello of0 = hello(0, 2);
+      sendSome(socket.get(), &of0, sizeof of0);
+      return socket;
+    };
+    Fd first;
+    if (!early) first = joinFirst();
+    Greeting greeting = Greeting::make(1, 2);
+    strcpy(greeting.library, "9.9.9");
+    Fd second;
+    ASSERT_EQ(Connect::Done, connectTo(socketName(layout.name), second));
+    Proof proof(layout.secret, socketName(layout.name), greeting);
+    Proof::Step step;
+    while ((step = proof.connect(second)) == Proof::Step::Waiting) std::this_thread::yield();
+    EXPECT_EQ(Proof::Step::OtherLibrary, step);
+    EXPECT_STREQ(kLibrary, proof.greeting().library);
+    if (early) first = joinFirst();
+    std::string error = errorFrom(first);
+    EXPECT_NE(std::string::npos, error.find("rank 1 of 2 (pid")) << error;
+    EXPECT_NE(std::string::npos, error.find("uses nccl4j 9.9.9 (protocol")) << error;
+  }
+}
+
+TEST(OtherLibraryTest, ARankThatGetsTheIdOfAnotherLibraryFailsAtOnceAndTellsTheServer) {
+  ncclUniqueId id = makeUniqueId();
+  UniqueIdLayout layout = layoutOf(id);
+  Fd listener = listenAt(socketName("another server: "));
+  memcpy(layout.name, "another server: ", sizeof layout.name);
+  struct {
+    uint32_t protocol;
+    const char* library;
+    const char* named;
+  } const others[] = {
+      {0, "", "an older nccl4j"}, {kWireVersion + 1, kLibrary, "nccl4j 0."}, {kWireVersion, "8.8.8", "nccl4j 8.8.8 ("}};
+  for (const auto& other : others) {
+    layout.protocol = other.protocol;
+    memset(layout.library, 0, sizeof layout.library);
+    strcpy(layout.library, other.library);
+    ncclUniqueId changed;
+    memcpy(changed.internal, &layout, sizeof layout);
+    Comm comm(1, 2, 0, {});
+    std::string failure = failureOf([&] { connectRanks(comm, changed); });
+    EXPECT_EQ(0u, failure.find(format("5: rank 1 of 2 (pid %d) uses nccl4j %s (protocol %u), but", getpid(), kLibrary, kWireVersion)))
+        << failure;
+    EXPECT_NE(std::string::npos, failure.find(std::string("made the unique id with ") + other.named)) << failure;
+    Fd told;
+    ASSERT_TRUE(acceptFrom(listener, told));
+    Greeting greeting = structOf<Greeting>(readFrom(told, sizeof(Greeting)));
+    EXPECT_EQ(kWireVersion, greeting.protocol);
+    EXPECT_EQ(1, greeting.rank);
+    // A server of protocol 14 closes a connection whose message lacks the name.
+    bool hasName = memcmp(reinterpret_cast<char*>(&greeting) + 48, layout.name, sizeof layout.name) == 0;
+    EXPECT_EQ(other.protocol == 0, hasName);
+  }
+  cancelUniqueId(id);
+}
+
 /** A rank whose server gives a fixed answer. */
 std::string initWith(const std::string& answer) {
-  UniqueIdLayout layout{};
-  memcpy(layout.magic, "nccl4jH1", sizeof layout.magic);
-  randomBytes(layout.nonce, sizeof layout.nonce);
+  UniqueIdLayout layout = UniqueIdLayout::make();
   layout.pid = 42;
-  Fd listener = listenAt(socketName(layout.nonce));
+  Fd listener = listenAt(socketName(layout.name));
   std::thread server([&] {
     Fd rank;
     while (!acceptFrom(listener, rank)) std::this_thread::yield();
+    Proof proof(layout.secret, socketName(layout.name));
+    while (proof.accept(rank) == Proof::Step::Waiting) std::this_thread::yield();
     readFrom(rank, sizeof(Hello));
     sendSome(rank.get(), answer.data(), answer.size());
   });

@@ -32,6 +32,14 @@ class HostEngineBuildTest {
         assertEquals(List.of(), build("NCCL4J_STRICT=true"), "compiles only once with the same options");
     }
 
+    @Test
+    void theEngineTellsTheReleaseThatItBelongsTo() throws IOException {
+        String pom = Files.readString(Path.of("../pom.xml"));
+        String version = pom.substring(pom.indexOf("<version>") + "<version>".length(), pom.indexOf("</version>"));
+        String header = Files.readString(SCRIPT.resolveSibling("src/main/cpp/proof.h"));
+        assertTrue(header.contains("kLibrary[] = \"" + version + "\""), "kLibrary must be " + version);
+    }
+
     /** Runs the script in a changed environment, and returns the command lines of its compilations. */
     private List<String> build(String... environment) throws IOException {
         Path record = folder.resolve("record");
