@@ -29,14 +29,16 @@ final class Job {
     private static final String CLOSED = "\nclosed";
 
     private final Session session;
+    private final Access access;
     private final RankInfo self;
     private final String path;
     private final String process = Text.process();
     private String tree = "";
     private int attempt;
 
-    Job(Session session, RankInfo self) {
+    Job(Session session, Access access, RankInfo self) {
         this.session = session;
+        this.access = access;
         this.self = self;
         path = BASE + "/" + Text.node(self.job() + "-" + self.restart());
     }
@@ -75,7 +77,7 @@ final class Job {
     /** Joins the job as the next process of this rank. */
     void join(long deadline) {
         long wait = Math.min(deadline, System.nanoTime() + session.noticeNanos());
-        session.create(BASE, NOTHING, CreateMode.PERSISTENT);
+        Access.prepareBase(session);
         while (!tryJoin(wait)) {
             // Another process has joined or left meanwhile.
             if (System.nanoTime() > deadline) {
@@ -86,11 +88,22 @@ final class Job {
     }
 
     private boolean tryJoin(long wait) {
-        // With parents: the job may be over, and be deleted, at any time before this rank has joined.
-        session.createWithParents(ranks(), Text.bytes(describeRanks()));
-        Node found = session.read(ranks());
+        Node found;
+        try {
+            // With parents: the job may be over, and be deleted, at any time before this rank has joined.
+            session.createWithParents(ranks(), Text.bytes(describeRanks()));
+            found = session.read(ranks());
+        } catch (RendezvousException failure) {
+            throw Access.isRefusal(failure) ? Access.refusal(session, path, failure) : failure;
+        }
         if (found == null) {
             return false;
+        }
+        if (!access.isOwner(session, path)) {
+            if (session.stat(path) == null) {
+                return false;
+            }
+            throw Access.refusal(session, path, null);
         }
         String ofAll = Text.text(found.data());
         boolean isSame = ofAll.equals(describeRanks());

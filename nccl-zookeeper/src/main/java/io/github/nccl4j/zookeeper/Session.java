@@ -28,6 +28,7 @@ import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.KeeperException.Code;
 import org.apache.zookeeper.Watcher;
+import org.apache.zookeeper.data.ACL;
 import org.apache.zookeeper.data.Stat;
 
 /**
@@ -122,6 +123,11 @@ final class Session implements AutoCloseable {
 
     CuratorFramework client() {
         return client;
+    }
+
+    /** Names the rank and the ensemble. */
+    String name() {
+        return name;
     }
 
     /** The time in which the end of a process is noticed, and a half of it for the clock of the ensemble. */
@@ -433,6 +439,23 @@ final class Session implements AutoCloseable {
                         path,
                         Code.NONODE)
                 .getStat();
+    }
+
+    /** Returns the access list of a node; null if it does not exist, or if this process may not read it. */
+    List<ACL> accessList(String path) {
+        CuratorEvent event = await(
+                send(callback -> client.getACL().inBackground(callback).forPath(path)), path, Code.NONODE, Code.NOAUTH);
+        return is(event, Code.OK) ? event.getACLList() : null;
+    }
+
+    /** Sets the access list of a node; does nothing if this process may not. */
+    void setAccessList(String path, List<ACL> list) {
+        await(
+                send(callback ->
+                        client.setACL().withACL(list).inBackground(callback).forPath(path)),
+                path,
+                Code.NONODE,
+                Code.NOAUTH);
     }
 
     /** Returns the children of a node; empty if it does not exist. */

@@ -15,7 +15,6 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.data.Stat;
 
 /** An observer of the jobs on an ensemble. It changes the version of a node, to ask, and nothing else. */
@@ -24,10 +23,12 @@ final class ZooKeeperObserver implements StoreObserver {
     private static final byte[] NOTHING = {};
 
     private final Session session;
+    private final Access access;
     private final String address;
 
-    ZooKeeperObserver(Session session, String address) {
+    ZooKeeperObserver(Session session, Access access, String address) {
         this.session = session;
+        this.access = access;
         this.address = address;
     }
 
@@ -59,7 +60,7 @@ final class ZooKeeperObserver implements StoreObserver {
                     jobs.add(asked);
                 }
             } catch (RendezvousException failure) {
-                if (!(failure.getCause() instanceof KeeperException.NoAuthException)) {
+                if (!Access.isRefusal(failure)) {
                     throw failure;
                 }
                 // A job with another secret is not this one's to see.
@@ -77,7 +78,8 @@ final class ZooKeeperObserver implements StoreObserver {
         String path = Job.BASE + "/" + node;
         String ranks = path + "/ranks";
         Node found = session.read(ranks);
-        if (found == null || found.stat().getNumChildren() == 0) {
+        // Another user can create nodes that look like a job.
+        if (found == null || found.stat().getNumChildren() == 0 || !access.isOwner(session, path)) {
             return null;
         }
         String label = Text.ofNode(node);

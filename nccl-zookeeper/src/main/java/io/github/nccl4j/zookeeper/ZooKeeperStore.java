@@ -13,7 +13,6 @@ import io.github.nccl4j.library.SystemText;
 import io.github.nccl4j.zookeeper.Job.Process;
 import io.github.nccl4j.zookeeper.Session.Node;
 import java.time.Duration;
-import java.util.Base64;
 import java.util.Collection;
 import java.util.List;
 import java.util.Objects;
@@ -23,11 +22,8 @@ import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
-import org.apache.curator.framework.api.ACLProvider;
 import org.apache.curator.retry.RetryForever;
 import org.apache.zookeeper.CreateMode;
-import org.apache.zookeeper.ZooDefs;
-import org.apache.zookeeper.data.ACL;
 import org.apache.zookeeper.data.Stat;
 
 /**
@@ -63,8 +59,14 @@ import org.apache.zookeeper.data.Stat;
  * killed, the next rank of a job with this name does, or rank 0 of another job with the same secret.
  *
  * <p><b>Security.</b> Without a {@linkplain Builder#secret secret}, any client of the ensemble can read and change all values. With
- * one, the ensemble lets only clients with the same secret use the nodes of the job (digest authentication). The connection is
- * not encrypted, unless ZooKeeper's own properties configure TLS ({@code zookeeper.client.secure}).
+ * one, the ensemble lets only clients with the same secret use the nodes of the job (digest authentication). The servers get
+ * a key that is derived from the secret by HMAC-SHA256, never the secret itself. The connection is not encrypted, unless
+ * ZooKeeper's own properties configure TLS ({@code zookeeper.client.secure}). Without TLS, a process that reads the connection
+ * learns the key: it can use the nodes of jobs with this secret, but no {@link io.github.nccl4j.launch.TcpStore}.
+ *
+ * <p>The first process creates the node {@code /nccl4j} with the access list {@code world:anyone:cdr}: anyone may create jobs there,
+ * and nobody but an administrator of the ensemble may change the list. A process closes an open list in the same way. If another
+ * user has created the node, or that of the job, opening fails with an exception that has its access list.
  *
  * <p><b>Threads.</b> The rule of {@link Rendezvous} applies. Each store has one daemon thread, and those of Curator and ZooKeeper.
  *
@@ -90,7 +92,7 @@ public final class ZooKeeperStore implements Store {
         this.session = session;
         ensemble = settings.ensemble;
         timeout = settings.timeout;
-        job = new Job(session, self);
+        job = new Job(session, settings.access(), self);
         roster = new Roster(session, job, self.worldSize());
         job.join(System.nanoTime() + Text.nanoseconds(timeout));
         roster.refresh();
@@ -216,7 +218,7 @@ public final class ZooKeeperStore implements Store {
         /** Connects an observer. */
         ZooKeeperObserver observe(String address) {
             Session session = new Session(client(), "the observer of ZooKeeper " + ensemble, "");
-            return start(session, () -> new ZooKeeperObserver(session, address));
+            return start(session, () -> new ZooKeeperObserver(session, access(), address));
         }
 
         private <T> T start(Session session, Supplier<T> user) {
@@ -238,26 +240,13 @@ public final class ZooKeeperStore implements Store {
                     .connectString(ensemble)
                     .sessionTimeoutMs(Text.millis(sessionTimeout))
                     .connectionTimeoutMs(Text.millis(sessionTimeout))
-                    .retryPolicy(new RetryForever(RETRY_MILLIS))
-                    .aclProvider(new JobAcls(secret != null));
-            if (secret != null) {
-                client.authorization(
-                        "digest", Text.bytes("nccl4j:" + Base64.getEncoder().encodeToString(secret)));
-            }
+                    .retryPolicy(new RetryForever(RETRY_MILLIS));
+            access().applyTo(client);
             return client.build();
         }
-    }
 
-    /** Everybody may create jobs; with a secret, only its holders may use what is in a job. */
-    private record JobAcls(boolean hasSecret) implements ACLProvider {
-        @Override
-        public List<ACL> getDefaultAcl() {
-            return hasSecret ? ZooDefs.Ids.CREATOR_ALL_ACL : ZooDefs.Ids.OPEN_ACL_UNSAFE;
-        }
-
-        @Override
-        public List<ACL> getAclForPath(String path) {
-            return path.equals(Job.BASE) ? ZooDefs.Ids.OPEN_ACL_UNSAFE : getDefaultAcl();
+        private Access access() {
+            return new Access(secret);
         }
     }
 

@@ -174,8 +174,9 @@ class ZooKeeperObserverTest {
         assertTrue(refused.getMessage().contains("the secret of the ranks"), refused.getMessage());
         rank(ensemble.builder(), ensemble.job(), 0, 1);
         assertEquals(1, stranger.look(LIMIT).size());
+        // A job without the secret may be made up by anyone.
         try (StoreObserver trusted = StoreObserver.connect(address(), SECRET, LIMIT)) {
-            assertEquals(2, trusted.look(LIMIT).size());
+            assertEquals(1, trusted.look(LIMIT).size());
         }
     }
 

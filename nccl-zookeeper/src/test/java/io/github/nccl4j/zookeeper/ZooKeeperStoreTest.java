@@ -16,13 +16,22 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Base64;
 import java.util.Collections;
+import java.util.HexFormat;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.imps.CuratorFrameworkState;
 import org.apache.curator.test.InstanceSpec;
+import org.apache.zookeeper.CreateMode;
+import org.apache.zookeeper.KeeperException;
+import org.apache.zookeeper.ZooDefs;
+import org.apache.zookeeper.ZooKeeper;
+import org.apache.zookeeper.data.ACL;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.AutoClose;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -33,12 +42,22 @@ import org.junit.jupiter.api.Timeout;
 class ZooKeeperStoreTest {
     private static final Duration LIMIT = Ensemble.LIMIT;
 
+    /** Clients of other users, and of administrators. */
+    private final List<ZooKeeper> clients = new ArrayList<>();
+
     @AutoClose
     private static Ensemble ensemble;
 
     @BeforeAll
     static void start() throws Exception {
         ensemble = new Ensemble();
+    }
+
+    @AfterEach
+    void closeClients() throws InterruptedException {
+        for (ZooKeeper client : clients) {
+            client.close();
+        }
     }
 
     private static byte[] bytes(String text) {
@@ -386,6 +405,123 @@ class ZooKeeperStoreTest {
                 assertEquals("value", new String(other.get("key", LIMIT), StandardCharsets.UTF_8));
             }
         }
+    }
+
+    /** An HMAC-SHA256 implementation other than Java's computed the expected value. */
+    @Test
+    void ensembleGetsADerivedKey() throws Exception {
+        byte[] secret = bytes("0123456789abcdef");
+        assertEquals(
+                "349538b6c5b929804a6246549bb42fc512e1ec85aef8f0222a9bc06b7cfd67ef",
+                HexFormat.of().formatHex(Access.key(secret)));
+        ZooKeeper client = client("");
+        try (ZooKeeperStore store = ensemble.builder().secret(secret).open(Ensemble.rank(ensemble.job(), 0, 1))) {
+            client.addAuthInfo("digest", bytes("nccl4j:" + Base64.getEncoder().encodeToString(secret)));
+            String ranks = store.job().ranks();
+            assertThrows(KeeperException.NoAuthException.class, () -> client.getData(ranks, false, null));
+            client.addAuthInfo("digest", bytes("nccl4j:" + Base64.getEncoder().encodeToString(Access.key(secret))));
+            client.getData(ranks, false, null);
+        }
+    }
+
+    /** A client of the ensemble without a secret, below a path. */
+    private ZooKeeper client(String path) throws Exception {
+        CountDownLatch connected = new CountDownLatch(1);
+        ZooKeeper client = new ZooKeeper(ensemble.addresses() + path, 20_000, event -> connected.countDown());
+        clients.add(client);
+        assertTrue(connected.await(LIMIT.toSeconds(), TimeUnit.SECONDS));
+        return client;
+    }
+
+    /** A client below a new node, which has nothing of other tests. */
+    private ZooKeeper clientBelow(String path) throws Exception {
+        client("").create(path, new byte[0], ZooDefs.Ids.OPEN_ACL_UNSAFE, CreateMode.PERSISTENT);
+        return client(path);
+    }
+
+    private static ZooKeeperStore openBelow(String path, String job) {
+        return ZooKeeperStore.builder(ensemble.addresses() + path)
+                .timeout(LIMIT)
+                .secret(bytes("0123456789abcdef"))
+                .open(Ensemble.rank(job, 0, 1));
+    }
+
+    @Test
+    void strangersCanNotTakeTheNodeOfAllJobs() throws Exception {
+        ZooKeeper stranger = clientBelow("/take");
+        openBelow("/take", "first").close();
+        assertNotAdministered(stranger);
+        openBelow("/take", "second").close();
+    }
+
+    /** A list that an administrator or another user has left open. */
+    @Test
+    void openListOfTheNodeOfAllJobsIsClosed() throws Exception {
+        ZooKeeper stranger = clientBelow("/open");
+        stranger.create(Job.BASE, new byte[0], ZooDefs.Ids.OPEN_ACL_UNSAFE, CreateMode.PERSISTENT);
+        openBelow("/open", "first").close();
+        assertNotAdministered(stranger);
+    }
+
+    private static void assertNotAdministered(ZooKeeper stranger) {
+        assertThrows(
+                KeeperException.NoAuthException.class,
+                () -> stranger.setACL(Job.BASE, ZooDefs.Ids.READ_ACL_UNSAFE, -1));
+    }
+
+    @Test
+    void nodesOfAnotherUserAreRefused() throws Exception {
+        String path = "/foreign";
+        ZooKeeper stranger = clientBelow(path);
+        stranger.addAuthInfo("digest", bytes("another:user"));
+        stranger.create(Job.BASE, new byte[0], owned(ZooDefs.Perms.READ | ZooDefs.Perms.CREATE), CreateMode.PERSISTENT);
+        // With all rights, a stranger could delete what ranks create below it.
+        stranger.create(job("read"), new byte[0], ZooDefs.Ids.READ_ACL_UNSAFE, CreateMode.PERSISTENT);
+        stranger.create(job("all"), new byte[0], ZooDefs.Ids.OPEN_ACL_UNSAFE, CreateMode.PERSISTENT);
+        assertRefused(path, "read", " may not use /nccl4j/-read-0 (access list: world:anyone:r): the secret of");
+        assertRefused(path, "all", " may not use /nccl4j/-all-0 (access list: world:anyone:cdrwa): the secret of");
+        stranger.setACL(Job.BASE, owned(ZooDefs.Perms.READ), -1);
+        assertRefused(
+                path,
+                "more",
+                " may not create /nccl4j/-more-0 below /nccl4j (access list: digest:another:cdrwa, world:anyone:r):"
+                        + " an administrator of the ensemble must create /nccl4j anew with the access list"
+                        + " world:anyone:cdr");
+    }
+
+    @Test
+    void administratorMustCreateTheNodeOfAllJobsWhereNobodyElseMay() throws Exception {
+        ZooKeeper administrator = clientBelow("/closed");
+        administrator.addAuthInfo("digest", bytes("administrator:password"));
+        administrator.setACL("/", owned(ZooDefs.Perms.READ), -1);
+        assertRefused(
+                "/closed",
+                "any",
+                " may not create /nccl4j: an administrator of the ensemble must create it with the access list"
+                        + " world:anyone:cdr");
+        administrator.create(
+                Job.BASE,
+                new byte[0],
+                owned(ZooDefs.Perms.CREATE | ZooDefs.Perms.DELETE | ZooDefs.Perms.READ),
+                CreateMode.PERSISTENT);
+        openBelow("/closed", "any").close();
+    }
+
+    /** All rights for the creator, and some for anyone. */
+    private static List<ACL> owned(int others) {
+        List<ACL> list = new ArrayList<>(ZooDefs.Ids.CREATOR_ALL_ACL);
+        list.add(new ACL(others, ZooDefs.Ids.ANYONE_ID_UNSAFE));
+        return list;
+    }
+
+    private static String job(String name) {
+        return Job.BASE + "/" + Text.node(name + "-0");
+    }
+
+    private static void assertRefused(String path, String job, String reason) {
+        String refused = assertThrows(RendezvousException.class, () -> openBelow(path, job))
+                .getMessage();
+        assertTrue(refused.contains(reason), refused);
     }
 
     private static void assertNoneIsOpen(ZooKeeperStore store, String node) throws Exception {
