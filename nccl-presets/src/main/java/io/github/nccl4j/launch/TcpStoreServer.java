@@ -21,8 +21,8 @@ import java.time.Duration;
  * see each other: ranks of one job have the same {@link RankInfo#job} and {@link RankInfo#restart}. A job ends when its last rank
  * has disconnected; then its name and attempt can be used again.
  *
- * <p><b>Security.</b> As for {@link TcpStore}: the secret of the environment applies. Without a secret, only ranks on one host
- * or in a trusted network may reach the port.
+ * <p><b>Security.</b> As for {@link TcpStore}: the secret of the environment applies, or that of the program. Without a secret, any
+ * process that can reach the port can join, also one of another user of this host.
  *
  * <p><b>Threads.</b> All methods may be called from any thread. A server has one daemon thread.
  *
@@ -46,6 +46,20 @@ public final class TcpStoreServer implements AutoCloseable {
      */
     public static TcpStoreServer start(InetAddress address, int port) {
         return new TcpStoreServer(StoreServer.startAlone(address, port, Secret.of(SystemText.environment())));
+    }
+
+    /**
+     * As {@link #start(InetAddress, int)}, with a secret of the program instead of that of the environment.
+     *
+     * @param address an address of this host, or the wildcard address
+     * @param port the port; 0 chooses a free one
+     * @param secret at least 16 bytes, random; the ranks need the same
+     * @return the server, to be closed by the caller
+     * @throws IllegalArgumentException if the port is out of range, or the secret has less than 16 bytes
+     * @throws RendezvousException if the port is taken, or the address is not of this host
+     */
+    public static TcpStoreServer start(InetAddress address, int port, byte[] secret) {
+        return new TcpStoreServer(StoreServer.startAlone(address, port, new Secret(secret, "the secret")));
     }
 
     /** {@return the address and port, such as "127.0.0.1:29500": the value of {@code NCCL4J_STORE_ADDRESS} for ranks} */

@@ -1,15 +1,19 @@
 package io.github.nccl4j.tools.launch;
 
 import io.github.nccl4j.launch.TcpStoreServer;
+import io.github.nccl4j.library.SystemText;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.nio.charset.StandardCharsets;
+import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.HashMap;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.BlockingQueue;
@@ -18,13 +22,15 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import java.util.function.IntPredicate;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /**
  * Runs one process per rank on this machine and ends all ranks together.
  *
  * <p>Each rank gets torchrun's variables ({@code RANK}, {@code WORLD_SIZE}, {@code LOCAL_RANK}, {@code LOCAL_WORLD_SIZE},
  * {@code MASTER_ADDR}, {@code MASTER_PORT}), and the address of a store that this process keeps for them
- * ({@code NCCL4J_STORE_ADDRESS}), so that every rank may end. Each line of a rank's output gets the prefix {@code [rank]}. When a rank fails, the
+ * ({@code NCCL4J_STORE_ADDRESS}), so that every rank may end. The store has a random secret, which only the ranks get ({@code
+ * NCCL4J_STORE_SECRET}), unless the environment sets one. Each line of a rank's output gets the prefix {@code [rank]}. When a rank fails, the
  * launcher sends SIGTERM to the others, and after one second kills (SIGKILL) those that still run, with all their descendants.
  * The same happens when this JVM exits. When this JVM is killed, {@link LauncherWatch} and {@link ChildProcesses} end the ranks.
  *
@@ -44,6 +50,9 @@ public final class Launcher {
 
     /** A killed rank makes others fail within milliseconds: after a failure, wait this long for a rank that was killed. */
     private static final long CAUSE_MILLIS = 200;
+
+    private static final String SECRET = "NCCL4J_STORE_SECRET";
+    private static final int SECRET_BYTES = 32;
 
     private static final long GRACE_MILLIS = 1000;
     private static final long OUTPUT_IDLE_MILLIS = 300;
@@ -177,9 +186,10 @@ public final class Launcher {
     public int run() throws IOException, InterruptedException {
         Thread hook = new Thread(this::stop, "end-ranks");
         Runtime.getRuntime().addShutdownHook(hook);
-        try (TcpStoreServer store = TcpStoreServer.start(InetAddress.getLoopbackAddress(), 0)) {
+        String secret = newSecret(SystemText.environment());
+        try (TcpStoreServer store = startStore(secret)) {
             int port = freePort();
-            Function<Role, Map<String, String>> variables = role -> variables(role, port, store.address());
+            Function<Role, Map<String, String>> variables = role -> variables(role, port, store.address(), secret);
             for (int rank = 0; rank < ranks; rank++) {
                 start(Role.rank(rank), variables);
             }
@@ -225,7 +235,26 @@ public final class Launcher {
         }
     }
 
-    private Map<String, String> variables(Role role, int port, String store) {
+    /** A secret for the ranks of this run; null if the environment determines it. */
+    static String newSecret(Map<String, String> environment) {
+        // Ranks at ZooKeeper must have the same secret when they start again.
+        if (Stream.of(SECRET, SECRET + "_FILE", "NCCL4J_ZOOKEEPER")
+                .anyMatch(name -> !environment.getOrDefault(name, "").isEmpty())) {
+            return null;
+        }
+        byte[] random = new byte[SECRET_BYTES];
+        new SecureRandom().nextBytes(random);
+        return HexFormat.of().formatHex(random);
+    }
+
+    private static TcpStoreServer startStore(String secret) {
+        InetAddress address = InetAddress.getLoopbackAddress();
+        return secret == null
+                ? TcpStoreServer.start(address, 0)
+                : TcpStoreServer.start(address, 0, secret.getBytes(StandardCharsets.US_ASCII));
+    }
+
+    private Map<String, String> variables(Role role, int port, String store, String secret) {
         Map<String, String> variables = new HashMap<>(environment);
         String number = Integer.toString(role.number());
         if (role.isSpare()) {
@@ -239,6 +268,9 @@ public final class Launcher {
         variables.put("MASTER_ADDR", "127.0.0.1");
         variables.put("MASTER_PORT", Integer.toString(port));
         variables.put("NCCL4J_STORE_ADDRESS", store);
+        if (secret != null) {
+            variables.put(SECRET, secret);
+        }
         return variables;
     }
 

@@ -3,6 +3,7 @@ package io.github.nccl4j.tools.status;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.StoreObserver;
 import java.io.PrintWriter;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
@@ -29,7 +30,8 @@ import picocli.CommandLine.Spec;
             "",
             "Without --store, the command asks the store at NCCL4J_STORE_ADDRESS, at NCCL4J_ZOOKEEPER, or at MASTER_ADDR and "
                     + "MASTER_PORT. If these are not set, it asks the store of the job that this user runs on this machine. It "
-                    + "reads the secret, as the ranks do, from NCCL4J_STORE_SECRET or NCCL4J_STORE_SECRET_FILE.",
+                    + "reads the secret, as the ranks do, from NCCL4J_STORE_SECRET or NCCL4J_STORE_SECRET_FILE; if these are not "
+                    + "set, it uses the NCCL4J_STORE_SECRET of a rank of this user on this machine.",
             "",
             "A store on ZooKeeper needs the artifact nccl-zookeeper with its dependencies on the class path, which "
                     + "NCCL4J_CLASSPATH extends.",
@@ -110,7 +112,7 @@ public final class StatusCommand implements Callable<Integer> {
         if (address == null) {
             return ExitCode.USAGE;
         }
-        try (StoreObserver observer = StoreObserver.connect(address, CONNECT_TIMEOUT)) {
+        try (StoreObserver observer = connect(address)) {
             return look(observer);
         } catch (RendezvousException failure) {
             return fail(failure.getMessage());
@@ -119,13 +121,22 @@ public final class StatusCommand implements Callable<Integer> {
         }
     }
 
+    private StoreObserver connect(String address) {
+        String secret = StoreFinder.hasSecret(environment)
+                ? ""
+                : StoreFinder.ofProcesses(proc).getOrDefault(address, "");
+        return secret.isEmpty()
+                ? StoreObserver.connect(address, CONNECT_TIMEOUT)
+                : StoreObserver.connect(address, secret.getBytes(StandardCharsets.UTF_8), CONNECT_TIMEOUT);
+    }
+
     /** Returns null after it has printed the reason. */
     private String findStore() {
         String own = StoreFinder.address(environment);
         if (own != null) {
             return own;
         }
-        Set<String> found = StoreFinder.ofProcesses(proc);
+        Set<String> found = StoreFinder.ofProcesses(proc).keySet();
         if (found.size() == 1) {
             return found.iterator().next();
         }

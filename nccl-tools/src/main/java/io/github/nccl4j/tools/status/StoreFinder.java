@@ -8,12 +8,23 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.Set;
-import java.util.TreeSet;
+import java.util.TreeMap;
+import java.util.stream.Stream;
 
-/** Finds the addresses of stores in the variables that a launcher has set: those of this process, or of any process of this user. */
+/**
+ * Finds the addresses and secrets of stores in the variables that a launcher has set: those of this process, or of any process of
+ * this user.
+ */
 final class StoreFinder {
+    private static final String SECRET = "NCCL4J_STORE_SECRET";
+
     private StoreFinder() {}
+
+    /** True if these variables set a secret. */
+    static boolean hasSecret(Map<String, String> environment) {
+        return Stream.of(SECRET, SECRET + "_FILE")
+                .anyMatch(name -> !environment.getOrDefault(name, "").isEmpty());
+    }
 
     /** The address that a rank with these variables would use; null if they name none. */
     static String address(Map<String, String> environment) {
@@ -45,15 +56,15 @@ final class StoreFinder {
         return (host.indexOf(':') >= 0 && !host.startsWith("[") ? "[" + host + "]" : host) + ":" + port;
     }
 
-    /** The addresses in the environments of processes that this user may read, in order. */
-    static Set<String> ofProcesses(Path proc) {
-        Set<String> found = new TreeSet<>();
+    /** The secrets in the environments of processes that this user may read, by the address of the store; empty for none. */
+    static Map<String, String> ofProcesses(Path proc) {
+        Map<String, String> found = new TreeMap<>();
         try (DirectoryStream<Path> processes = Files.newDirectoryStream(proc, "[0-9]*")) {
             for (Path process : processes) {
-                String address = ofProcess(process);
-                if (address != null) {
-                    found.add(address);
-                }
+                // A process may have the address of its store without the secret.
+                ofProcess(process)
+                        .forEach((address, secret) ->
+                                found.merge(address, secret, (one, other) -> one.isEmpty() ? other : one));
             }
         } catch (IOException noProc) {
             // Another system, or a container that hides processes: nothing is found.
@@ -61,10 +72,11 @@ final class StoreFinder {
         return found;
     }
 
-    /** The address that a process uses; null if it is no rank. A shell may have some variables of an earlier job. */
-    static String ofProcess(Path process) {
+    /** As {@link #ofProcesses} for one; empty if it is no rank. A shell may have some variables of an earlier job. */
+    static Map<String, String> ofProcess(Path process) {
         Map<String, String> environment = environment(process.resolve("environ"));
-        return environment.containsKey("RANK") ? address(environment) : null;
+        String address = environment.containsKey("RANK") ? address(environment) : null;
+        return address == null ? Map.of() : Map.of(address, environment.getOrDefault(SECRET, ""));
     }
 
     private static Map<String, String> environment(Path file) {

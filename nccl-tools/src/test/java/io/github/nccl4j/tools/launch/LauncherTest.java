@@ -2,10 +2,15 @@ package io.github.nccl4j.tools.launch;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
+import io.github.nccl4j.launch.RendezvousException;
+import io.github.nccl4j.launch.StoreObserver;
 import io.github.nccl4j.tools.support.MarkedProcesses;
 import java.io.BufferedReader;
 import java.io.ByteArrayOutputStream;
@@ -51,6 +56,67 @@ class LauncherTest {
 
     private List<String> errLines() {
         return err.toString(StandardCharsets.UTF_8).lines().toList();
+    }
+
+    /** The secret of a run, which the ranks print; another process can't join without it. */
+    private String secretOfRun() throws Exception {
+        out.reset();
+        assertEquals(0, launch(2, null, "environment"));
+        List<String> secrets = outLines().stream()
+                .filter(line -> line.contains("NCCL4J_STORE_SECRET="))
+                .map(line -> line.substring(line.indexOf('=') + 1))
+                .distinct()
+                .toList();
+        assertEquals(1, secrets.size(), secrets::toString);
+        return secrets.get(0);
+    }
+
+    @Test
+    void ranksShareASecretOfTheirRun() throws Exception {
+        String first = secretOfRun();
+        assertTrue(first.matches("[0-9a-f]{64}"), first);
+        assertNotEquals(first, secretOfRun());
+    }
+
+    @Test
+    void secretOfTheEnvironmentIsKept() {
+        assertNotNull(Launcher.newSecret(Map.of("NCCL4J_STORE_SECRET", "", "NCCL4J_STORE_SECRET_FILE", "")));
+        assertNull(Launcher.newSecret(Map.of("NCCL4J_STORE_SECRET", "0123456789abcdef")));
+        assertNull(Launcher.newSecret(Map.of("NCCL4J_STORE_SECRET_FILE", "/a/file")));
+        assertNull(Launcher.newSecret(Map.of("NCCL4J_ZOOKEEPER", "zk1:2181")));
+    }
+
+    /** A process of this machine that finds the port of the store. */
+    @Test
+    void strangerCanNotJoinTheStoreOfTheRanks() throws Exception {
+        Launcher launcher = new Launcher(
+                List.of("/bin/sh", "-c", "echo $NCCL4J_STORE_ADDRESS; read end"),
+                1,
+                Map.of(),
+                null,
+                new PrintStream(out, true, StandardCharsets.UTF_8),
+                new PrintStream(err, true, StandardCharsets.UTF_8));
+        Thread running = new Thread(() -> {
+            try {
+                launcher.run();
+            } catch (IOException | InterruptedException ended) {
+                // The test ends the run.
+            }
+        });
+        running.start();
+        try {
+            while (outLines().isEmpty()) {
+                Thread.sleep(10);
+            }
+            String address = outLines().get(0).replace("[0] ", "");
+            String refused = assertThrows(
+                            RendezvousException.class, () -> StoreObserver.connect(address, Duration.ofSeconds(60)))
+                    .getMessage();
+            assertTrue(refused.contains("the store has a secret, and this process has none"), refused);
+        } finally {
+            running.interrupt();
+            running.join();
+        }
     }
 
     @Test

@@ -46,7 +46,14 @@ public final class TestRank {
 
     private static void environment() {
         for (String name : List.of(
-                "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "EXTRA")) {
+                "RANK",
+                "WORLD_SIZE",
+                "LOCAL_RANK",
+                "LOCAL_WORLD_SIZE",
+                "MASTER_ADDR",
+                "MASTER_PORT",
+                "NCCL4J_STORE_SECRET",
+                "EXTRA")) {
             System.out.println(name + "=" + System.getenv(name));
         }
     }

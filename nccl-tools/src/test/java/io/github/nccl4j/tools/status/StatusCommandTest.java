@@ -127,10 +127,7 @@ class StatusCommandTest {
     private static Set<String> ofChildren() {
         Set<String> found = new java.util.TreeSet<>();
         ProcessHandle.current().children().forEach(child -> {
-            String address = StoreFinder.ofProcess(Path.of("/proc/" + child.pid()));
-            if (address != null) {
-                found.add(address);
-            }
+            found.addAll(StoreFinder.ofProcess(Path.of("/proc/" + child.pid())).keySet());
         });
         return found;
     }
@@ -340,8 +337,28 @@ class StatusCommandTest {
         }
     }
 
-    private static Outcome find(Map<String, String> environment, Path proc) {
-        return status(new StatusCommand(environment, proc), new StringWriter());
+    private static Outcome find(Map<String, String> environment, Path proc, String... arguments) {
+        return status(new StatusCommand(environment, proc), new StringWriter(), arguments);
+    }
+
+    /** The secret of a store that a launcher keeps is known to its ranks only. */
+    @Test
+    void secretIsThatOfARank(@TempDir Path proc) throws IOException {
+        String secret = "0123456789abcdef";
+        try (TcpStoreServer server =
+                TcpStoreServer.start(InetAddress.getLoopbackAddress(), 0, secret.getBytes(StandardCharsets.UTF_8))) {
+            String address = server.address();
+            String variables = "RANK=0\0NCCL4J_STORE_ADDRESS=" + address + "\0NCCL4J_STORE_SECRET=";
+            write(proc.resolve("11"), variables);
+            write(proc.resolve("12"), variables + secret + "\0");
+            write(proc.resolve("13"), variables);
+            Outcome joined = new Outcome(2, "", "nccl4j: the store at " + address + " has no job\n");
+            assertEquals(joined, find(Map.of(), proc));
+            assertEquals(joined, find(Map.of(), proc, "--store", address));
+            assertEquals(joined, find(Map.of("NCCL4J_STORE_ADDRESS", address), proc));
+            Outcome unknown = find(Map.of(), proc.resolve("none"), "--store", address);
+            assertTrue(unknown.err().contains("the store has a secret, and this process has none"), unknown::toString);
+        }
     }
 
     @ParameterizedTest
@@ -424,7 +441,7 @@ class StatusCommandTest {
         write(proc.resolve("14"), "NCCL4J_STORE_ADDRESS=shell:1\0");
         write(proc.resolve("15"), "RANK=0\0NCCL4J_STORE_ADDRESS=b:2\0=x\0y\0");
         Files.createDirectories(proc.resolve("16"));
-        assertEquals(Set.of("a:1", "b:2"), StoreFinder.ofProcesses(proc));
+        assertEquals(Set.of("a:1", "b:2"), StoreFinder.ofProcesses(proc).keySet());
         assertNotNull(StoreFinder.ofProcesses(Path.of("/proc")));
     }
 

@@ -205,9 +205,13 @@ class StatusReportsTest {
         write(proc, "5", "RANK=0\0NCCL4J_STORE_ADDRESS=keeper:4");
         write(proc, "self", "RANK=0\0NCCL4J_STORE_ADDRESS=no");
         Files.createDirectories(proc.resolve("6"));
-        assertEquals(List.of("keeper:4", "node1:6"), List.copyOf(StoreFinder.ofProcesses(proc)));
-        assertEquals(List.of(), List.copyOf(StoreFinder.ofProcesses(proc.resolve("none"))));
-        assertNull(StoreFinder.ofProcess(proc.resolve("3")));
+        assertEquals(
+                List.of("keeper:4", "node1:6"),
+                List.copyOf(StoreFinder.ofProcesses(proc).keySet()));
+        assertEquals(
+                List.of(),
+                List.copyOf(StoreFinder.ofProcesses(proc.resolve("none")).keySet()));
+        assertEquals(Map.of(), StoreFinder.ofProcess(proc.resolve("3")));
     }
 
     private static void write(Path proc, String process, String environment) throws IOException {
