@@ -6,10 +6,10 @@ import io.github.nccl4j.internal.memory.Address;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.NcclLibraryException;
+import io.github.nccl4j.library.SecretFile;
 import io.github.nccl4j.library.StructInitializers;
 import io.github.nccl4j.nccl.ncclEncryptionConfig_t;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
@@ -146,22 +146,16 @@ public final class NcclEncryption {
     /**
      * As {@link #enable(byte[])} with the bytes of a file, without trailing line ends. Does not change the file.
      *
-     * @param file the file, which other users should not be able to read
+     * @param file the file
+     * @throws IllegalArgumentException also if other users can read or change the file: see {@link SecretFile#read}
      * @throws IOException if the file can't be read
      */
     public static void enable(Path file) throws IOException {
-        byte[] bytes = Files.readAllBytes(file);
-        byte[] key = bytes;
+        byte[] key = SecretFile.read(file);
         try {
-            int length = bytes.length;
-            while (length > 0 && (bytes[length - 1] == '\n' || bytes[length - 1] == '\r')) {
-                length--;
-            }
-            key = Arrays.copyOf(bytes, length);
             check(key, "the key in " + file);
             set(key);
         } finally {
-            Arrays.fill(bytes, (byte) 0);
             Arrays.fill(key, (byte) 0);
         }
     }

@@ -63,7 +63,8 @@ import java.util.function.Supplier;
  * <p><b>Security.</b> Without a secret, any process that can reach the port can join, and read and change all values.
  * Use a store without a secret on one host or in a trusted network only; rank 0 logs a warning if it listens at an
  * address other than the loopback address. The secret has at least 16 bytes, which should be random. It is in the
- * environment variable {@code NCCL4J_STORE_SECRET} or in the file that {@code NCCL4J_STORE_SECRET_FILE} names. With a
+ * environment variable {@code NCCL4J_STORE_SECRET} or in the file that {@code NCCL4J_STORE_SECRET_FILE} names,
+ * which other users must not be able to read. With a
  * secret, both ends prove by HMAC-SHA256 that they know it, and AES-GCM encrypts and authenticates all further data.
  * The secret protects the store, not the connections of NCCL, which are neither encrypted nor authenticated and which
  * carry the unique ids, too. Rank 0 listens at one address: {@link RankInfo#masterAddress}, or the address in {@code

@@ -1,11 +1,10 @@
 package io.github.nccl4j.zookeeper;
 
+import io.github.nccl4j.library.SecretFile;
 import io.github.nccl4j.library.SystemText;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
 import java.time.Duration;
-import java.util.Arrays;
 import java.util.Map;
 
 /** The settings of a store in the variables of the environment. The secret has those of {@code TcpStore}. */
@@ -59,18 +58,11 @@ final class EnvironmentSettings {
         throw new IllegalArgumentException(name + " must be a number of seconds > 0: '" + text + "'");
     }
 
-    /** Editors append a line end to a file; tools that mount secrets do not. */
     private static byte[] read(String file) {
-        byte[] bytes;
         try {
-            bytes = Files.readAllBytes(SystemText.path(file));
+            return SecretFile.read(SystemText.path(file));
         } catch (IOException | InvalidPathException unreadable) {
             throw new IllegalArgumentException(SECRET_FILE + " can't be read: " + unreadable, unreadable);
         }
-        int length = bytes.length;
-        while (length > 0 && (bytes[length - 1] == '\n' || bytes[length - 1] == '\r')) {
-            length--;
-        }
-        return Arrays.copyOf(bytes, length);
     }
 }

@@ -5,8 +5,10 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.launch.RendezvousException;
+import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
@@ -30,6 +32,7 @@ class EnvironmentSettingsTest {
     @Test
     void ranksMeetByTheEnvironment(@TempDir Path folder) throws Exception {
         Path file = Files.writeString(folder.resolve("secret"), SECRET + "\n");
+        Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-------"));
         try (Ensemble ensemble = new Ensemble()) {
             String job = ensemble.job();
             Map<String, String> plain = Map.of("NCCL4J_ZOOKEEPER", ensemble.addresses());
@@ -53,6 +56,17 @@ class EnvironmentSettingsTest {
                 }
             }
         }
+    }
+
+    @Test
+    void fileThatOthersCanReadIsRefused(@TempDir Path folder) throws IOException {
+        Path file = Files.writeString(folder.resolve("secret"), SECRET);
+        Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw----r--"));
+        Map<String, String> environment =
+                Map.of("NCCL4J_ZOOKEEPER", "localhost:1", "NCCL4J_STORE_SECRET_FILE", file.toString());
+        String refused = assertThrows(IllegalArgumentException.class, () -> EnvironmentSettings.builder(environment))
+                .getMessage();
+        assertTrue(refused.endsWith(": " + file + " has mode 604"), refused);
     }
 
     @ParameterizedTest

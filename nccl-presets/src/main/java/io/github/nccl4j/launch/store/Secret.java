@@ -1,9 +1,9 @@
 package io.github.nccl4j.launch.store;
 
+import io.github.nccl4j.library.SecretFile;
 import io.github.nccl4j.library.SystemText;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
 import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
@@ -51,24 +51,15 @@ public final class Secret {
         if (!text.isEmpty()) {
             return new Secret(text.getBytes(StandardCharsets.UTF_8), VARIABLE);
         }
-        return file.isEmpty() ? null : new Secret(withoutLineEnd(read(file)), file + " (" + FILE_VARIABLE + ")");
+        return file.isEmpty() ? null : new Secret(read(file), file + " (" + FILE_VARIABLE + ")");
     }
 
     private static byte[] read(String file) {
         try {
-            return Files.readAllBytes(SystemText.path(file));
+            return SecretFile.read(SystemText.path(file));
         } catch (IOException | InvalidPathException unreadable) {
             throw new IllegalArgumentException(FILE_VARIABLE + " can't be read: " + unreadable, unreadable);
         }
-    }
-
-    /** Editors append a line end to a file; tools that mount secrets do not. */
-    private static byte[] withoutLineEnd(byte[] bytes) {
-        int length = bytes.length;
-        while (length > 0 && (bytes[length - 1] == '\n' || bytes[length - 1] == '\r')) {
-            length--;
-        }
-        return Arrays.copyOf(bytes, length);
     }
 
     /** The proof of one end that it knows the secret. */

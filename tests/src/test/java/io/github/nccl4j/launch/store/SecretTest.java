@@ -12,6 +12,7 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.Map;
@@ -41,7 +42,7 @@ class SecretTest {
         assertNull(Secret.of(Map.of("NCCL4J_STORE_SECRET", "")));
         byte[] expected = proof(of(TEXT));
         assertArrayEquals(expected, proof(Secret.of(Map.of("NCCL4J_STORE_SECRET", TEXT))));
-        Path file = folder.resolve("secret");
+        Path file = privateFile(folder);
         for (String end : new String[] {"", "\n", "\r\n"}) {
             Files.writeString(file, TEXT + end);
             assertArrayEquals(expected, proof(Secret.of(Map.of("NCCL4J_STORE_SECRET_FILE", file.toString()))));
@@ -53,7 +54,7 @@ class SecretTest {
         assertEquals(
                 "NCCL4J_STORE_SECRET must have at least 16 bytes: it has 5",
                 failure(Map.of("NCCL4J_STORE_SECRET", "short")));
-        Path file = Files.writeString(folder.resolve("secret"), "0123456789abcde\n");
+        Path file = Files.writeString(privateFile(folder), "0123456789abcde\n");
         assertEquals(
                 file + " (NCCL4J_STORE_SECRET_FILE) must have at least 16 bytes: it has 15",
                 failure(Map.of("NCCL4J_STORE_SECRET_FILE", file.toString())));
@@ -66,10 +67,24 @@ class SecretTest {
 
     @Test
     void rejectsFileWithLineEndsOnly(@TempDir Path folder) throws IOException {
-        Path file = Files.writeString(folder.resolve("secret"), "\r\n\n");
+        Path file = Files.writeString(privateFile(folder), "\r\n\n");
         assertEquals(
                 file + " (NCCL4J_STORE_SECRET_FILE) must have at least 16 bytes: it has 0",
                 failure(Map.of("NCCL4J_STORE_SECRET_FILE", file.toString())));
+    }
+
+    private static Path privateFile(Path folder) throws IOException {
+        return Files.createFile(
+                folder.resolve("secret"),
+                PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+    }
+
+    @Test
+    void rejectsFileThatOthersCanRead(@TempDir Path folder) throws IOException {
+        Path file = Files.writeString(privateFile(folder), TEXT);
+        Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-r--r--"));
+        String refused = failure(Map.of("NCCL4J_STORE_SECRET_FILE", file.toString()));
+        assertTrue(refused.endsWith(": " + file + " has mode 644"), refused);
     }
 
     private static String failure(Map<String, String> environment) {

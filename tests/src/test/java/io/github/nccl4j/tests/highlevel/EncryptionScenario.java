@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Arrays;
 
 /** Sets keys: each word of the command line is one thing to do, and prints a line. */
@@ -62,6 +63,7 @@ final class EncryptionScenario {
         try {
             if (text != null) {
                 Files.writeString(file, text);
+                Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-------"));
             }
             NcclEncryption.enable(file);
             return Files.readString(file).equals(text) ? "done" : "the file has changed";
