@@ -5,6 +5,7 @@ import io.github.nccl4j.tools.doctor.Choice;
 import io.github.nccl4j.tools.doctor.Doctor;
 import io.github.nccl4j.tools.doctor.Machine;
 import io.github.nccl4j.tools.doctor.Report;
+import io.github.nccl4j.tools.support.Printable;
 import java.io.PrintWriter;
 import java.time.Duration;
 import java.util.List;
@@ -103,9 +104,9 @@ final class DoctorCommand implements Callable<Integer> {
                         pid == null ? OptionalLong.empty() : OptionalLong.of(pid));
         PrintWriter out = spec.commandLine().getOut();
         if (json) {
-            out.println(report.json());
+            out.println(Printable.json(report.json()));
         } else {
-            out.print(report.text());
+            out.print(Printable.lines(report.text()));
         }
         out.flush();
         return report.exitCode();

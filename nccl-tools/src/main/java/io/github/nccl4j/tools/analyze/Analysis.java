@@ -12,7 +12,8 @@ import java.util.Set;
  *
  * @param job the records
  * @param profile the files of the profiler
- * @param unreadable a message for each file that could not be read
+ * @param omitted a message for each file that may be a record and was not analyzed, unless a finding names it or it is of an
+ *     earlier job
  * @param findings the findings, the most likely cause first
  * @param stragglers the ranks that came last to collectives
  * @param clocks by host: the microseconds by which its clock is ahead of that of the first host
@@ -21,7 +22,7 @@ import java.util.Set;
 record Analysis(
         Job job,
         Profile profile,
-        List<String> unreadable,
+        List<String> omitted,
         List<Finding> findings,
         List<Lateness.Straggler> stragglers,
         Map<String, Long> clocks,
@@ -81,11 +82,19 @@ record Analysis(
         return new Analysis(
                 job,
                 folder.profile(),
-                folder.unreadable(),
+                omitted(folder, job),
                 List.copyOf(findings),
                 lateness.stragglers(),
                 clocks.byHost(),
                 graph.consequences());
+    }
+
+    private static List<String> omitted(RecordFolder folder, Job job) {
+        List<String> omitted = new ArrayList<>(folder.pickles());
+        job.replaced()
+                .forEach(record -> omitted.add(record.file() + ": rank " + record.rank()
+                        + " of the communicator has a newer record in another file"));
+        return List.copyOf(omitted);
     }
 
     /** The exit code: 1 if there is a finding, else 0. */

@@ -1,5 +1,7 @@
 package io.github.nccl4j.tools.analyze;
 
+import io.github.nccl4j.tools.launch.CommandErrors;
+import io.github.nccl4j.tools.support.Printable;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
@@ -22,9 +24,10 @@ import picocli.CommandLine.Spec;
             "",
             "Reads the files that the flight recorders of all ranks wrote to a folder: at a failure, if NCCL4J_RECORDER_DUMP or "
                     + "-Dnccl4j.recorder.dump names it, or by FlightRecorder.dumpAll. Also reads dumps of torch's flight "
-                    + "recorder in JSON, whose names end with the rank. Files may be missing or cut off.",
+                    + "recorder in JSON, whose names end with the rank. Files may be missing, cut off or unreadable: the report names "
+                    + "them, and compares the others.",
             "",
-            "The exit code is 0 if nothing was found, 1 if there is a finding, and 2 if the folder has no records.",
+            "The exit code is 0 if nothing was found, 1 if there is a finding, and 2 if the folder has no record that can be read.",
             ""
         })
 public final class AnalyzeCommand implements Callable<Integer> {
@@ -78,8 +81,8 @@ public final class AnalyzeCommand implements Callable<Integer> {
         RecordFolder records;
         try {
             records = RecordFolder.read(folder);
-        } catch (NoRecordsException none) {
-            spec.commandLine().getErr().println("nccl4j: " + none.getMessage());
+        } catch (IOException unusable) {
+            spec.commandLine().getErr().println("nccl4j: " + Printable.lines(CommandErrors.reason(unusable)));
             return ExitCode.USAGE;
         }
         Analysis analysis = Analysis.of(records, late * 1000L);

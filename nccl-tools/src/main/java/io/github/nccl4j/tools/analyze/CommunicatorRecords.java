@@ -20,10 +20,11 @@ final class CommunicatorRecords {
         this.id = id;
     }
 
-    /** Adds a record; of two records of a rank, the newer one is kept. */
-    void add(RankRecord record) {
+    /** Adds a record; of two records of a rank, the newer one is kept. Returns the other one, or null. */
+    RankRecord add(RankRecord record) {
         RankRecord other = byRank.get(record.rank());
-        if (other == null || other.header().written <= record.header().written) {
+        boolean newer = other == null || other.header().written <= record.header().written;
+        if (newer) {
             byRank.put(record.rank(), record);
         }
         size = Math.max(size, Math.max(record.header().size, record.rank() + 1));
@@ -32,6 +33,7 @@ final class CommunicatorRecords {
         if (name.isEmpty()) {
             name = record.header().name;
         }
+        return newer ? other : record;
     }
 
     String id() {
@@ -67,15 +69,14 @@ final class CommunicatorRecords {
                 .toList();
     }
 
-    /** The numbers of the collectives, from the first to the last that a record has. */
+    /** The numbers of the collectives that records have, in ascending order. */
     LongStream numbers() {
-        long first = byRank.values().stream()
-                .mapToLong(RankRecord::firstNumber)
-                .min()
-                .orElse(Long.MAX_VALUE);
-        long last =
-                byRank.values().stream().mapToLong(RankRecord::lastNumber).max().orElse(0);
-        return LongStream.iterate(first, number -> number <= last, number -> number + 1);
+        return byRank.values().stream()
+                .flatMap(record -> record.calls().stream())
+                .mapToLong(Call::number)
+                .filter(number -> number > 0)
+                .sorted()
+                .distinct();
     }
 
     /** True if the communicator was not derived from another one: its ranks are those of the job. */

@@ -1,6 +1,7 @@
 package io.github.nccl4j.tools.analyze;
 
 import io.github.nccl4j.tools.support.HelpIds;
+import io.github.nccl4j.tools.support.Printable;
 import java.util.List;
 
 /**
@@ -16,6 +17,8 @@ import java.util.List;
 record Finding(String id, List<Integer> ranks, String communicator, long operation, String text, String reason) {
     Finding {
         ranks = List.copyOf(ranks);
+        text = Printable.line(text);
+        reason = Printable.line(reason);
     }
 
     /** The id of the section of docs/errors.md about this finding. */

@@ -19,7 +19,7 @@ final class HtmlPage {
     private final Lanes lanes;
 
     /** The distinct texts of the operations and kernels. */
-    private final Map<String, Integer> texts = new LinkedHashMap<>();
+    private final Map<String, Long> texts = new LinkedHashMap<>();
 
     private HtmlPage(Analysis analysis) {
         this.analysis = analysis;
@@ -51,7 +51,7 @@ final class HtmlPage {
             json.beginObject().name("rank").value(lane.rank()).name("place").value(lane.place());
             json.name("culprit").value(lane.culprit());
             json.name("calls").beginArray();
-            for (int number : calls(lane)) {
+            for (long number : calls(lane)) {
                 json.value(number);
             }
             json.endArray().endObject();
@@ -84,8 +84,8 @@ final class HtmlPage {
      * The operations of a rank, eight numbers each: communicator, text, sequence number, number of the collective, start and end in
      * milliseconds after the beginning (-1 if unknown), 1 if done, text of the kernel (-1 if unknown).
      */
-    private List<Integer> calls(Lanes.Lane lane) {
-        List<Integer> numbers = new ArrayList<>();
+    private List<Long> calls(Lanes.Lane lane) {
+        List<Long> numbers = new ArrayList<>();
         List<CommunicatorRecords> communicators = analysis.job().communicators();
         for (int communicator = 0; communicator < communicators.size(); communicator++) {
             for (RankRecord record : lane.records()) {
@@ -93,28 +93,28 @@ final class HtmlPage {
                     continue;
                 }
                 for (Call call : record.calls()) {
-                    numbers.add(communicator);
+                    numbers.add((long) communicator);
                     numbers.add(text(call.arguments()));
-                    numbers.add((int) call.sequence());
-                    numbers.add((int) call.number());
+                    numbers.add(call.sequence());
+                    numbers.add(call.number());
                     numbers.add(milliseconds(call.enqueued()));
                     numbers.add(milliseconds(call.done()));
-                    numbers.add(call.isDone() ? 1 : 0);
+                    numbers.add(call.isDone() ? 1L : 0L);
                     numbers.add(analysis.profile()
                             .of(record, call)
                             .map(kernel -> text(kernel.describe()))
-                            .orElse(-1));
+                            .orElse(-1L));
                 }
             }
         }
         return numbers;
     }
 
-    private int text(String text) {
-        return texts.computeIfAbsent(text, one -> texts.size());
+    private long text(String text) {
+        return texts.computeIfAbsent(text, one -> (long) texts.size());
     }
 
-    private int milliseconds(long time) {
-        return time <= 1 ? -1 : (int) ((time - lanes.begin()) / 1000);
+    private long milliseconds(long time) {
+        return time <= 1 ? -1 : (time - lanes.begin()) / 1000;
     }
 }

@@ -13,8 +13,13 @@ import java.util.Map;
  * @param communicators the communicators, in the order in which the files were read
  * @param records the records that the communicators have
  * @param olderRecords the number of records of earlier jobs, which were omitted
+ * @param replaced records of ranks that have a newer one, which were omitted
  */
-record Job(List<CommunicatorRecords> communicators, List<RankRecord> records, int olderRecords) {
+record Job(
+        List<CommunicatorRecords> communicators,
+        List<RankRecord> records,
+        int olderRecords,
+        List<RankRecord> replaced) {
 
     /** Selects the newest job: records of one job are connected by common processes and communicators. */
     static Job newestOf(List<RankRecord> all) {
@@ -33,16 +38,20 @@ record Job(List<CommunicatorRecords> communicators, List<RankRecord> records, in
                 .max(Comparator.comparingLong(Job::written))
                 .orElse(List.of());
         Map<String, CommunicatorRecords> communicators = new LinkedHashMap<>();
+        List<RankRecord> replaced = new ArrayList<>();
         for (RankRecord record : newest) {
-            communicators
+            RankRecord older = communicators
                     .computeIfAbsent(record.header().communicator, CommunicatorRecords::new)
                     .add(record);
+            if (older != null) {
+                replaced.add(older);
+            }
         }
         List<CommunicatorRecords> found = List.copyOf(communicators.values());
         List<RankRecord> kept = found.stream()
                 .flatMap(communicator -> communicator.records().stream())
                 .toList();
-        return new Job(found, kept, all.size() - newest.size());
+        return new Job(found, kept, all.size() - newest.size(), List.copyOf(replaced));
     }
 
     private static String root(Map<String, String> parents, String node) {

@@ -1,6 +1,7 @@
 package io.github.nccl4j.tools.analyze;
 
 import com.google.gson.stream.JsonWriter;
+import io.github.nccl4j.tools.support.Printable;
 import java.io.IOException;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
@@ -20,6 +21,11 @@ final class JsonReport {
             json.name("ranks").value(analysis.job().members());
             json.name("operations").value(analysis.job().operations());
             json.name("olderRecords").value(analysis.job().olderRecords());
+            json.name("omitted").beginArray();
+            for (String reason : analysis.omitted()) {
+                json.value(reason);
+            }
+            json.endArray();
             stragglers(json, analysis);
             json.name("clocks").beginObject();
             for (String host : analysis.job().hosts()) {
@@ -31,7 +37,7 @@ final class JsonReport {
         } catch (IOException impossible) {
             throw new UncheckedIOException(impossible);
         }
-        return text.toString();
+        return Printable.json(text.toString());
     }
 
     private static void findings(JsonWriter json, Analysis analysis) throws IOException {

@@ -6,7 +6,6 @@ import com.google.gson.JsonParseException;
 import com.google.gson.JsonParser;
 import java.io.BufferedReader;
 import java.io.IOException;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
@@ -48,13 +47,19 @@ final class Profile {
     }
 
     /** Adds the lines of a file; a last line that is not complete is ignored. */
-    void read(Path file, BufferedReader content) throws IOException {
+    void read(BufferedReader content) throws IOException {
+        int number = 0;
         for (String line = content.readLine(); line != null; line = content.readLine()) {
+            number++;
             try {
-                add(JsonParser.parseString(line).getAsJsonObject());
-            } catch (JsonParseException | IllegalStateException | NullPointerException damaged) {
-                if (content.readLine() != null) {
-                    throw new IOException(file + " has a line that the profiler did not write", damaged);
+                JsonElement element = JsonParser.parseString(line);
+                if (!element.isJsonNull()) {
+                    add(element.getAsJsonObject());
+                }
+            } catch (RuntimeException damaged) {
+                boolean cut = damaged instanceof JsonParseException && content.readLine() == null;
+                if (!cut) {
+                    throw new IOException("line " + number + " is not one that the profiler writes", damaged);
                 }
             }
         }
@@ -69,25 +74,29 @@ final class Profile {
         JsonObject header = line.getAsJsonObject("header");
         JsonObject metadata = line.getAsJsonObject("metadata");
         JsonObject performance = line.getAsJsonObject(kind + "_perf");
-        String given = header.get("comm_name").getAsString();
+        String given = Limits.text(header.get("comm_name").getAsString());
         String name = given.equals(UNNAMED) ? "" : given;
         String id = header.get("id").getAsString();
         Kernel kernel = new Kernel(
-                "nccl" + performance.get(kind).getAsString(),
+                Limits.text("nccl" + performance.get(kind).getAsString()),
                 performance.get(kind + "_msg_size_bytes").getAsLong(),
                 header.get("rank").getAsInt(),
                 more.get("launched_us").getAsLong(),
                 more.get("queued_ns").getAsLong(),
                 more.get("kernel_ns").getAsLong(),
-                performance.get(kind + "_busbw_gbs").getAsDouble(),
-                (more.get("algorithm").getAsString() + " "
+                finite(performance.get(kind + "_busbw_gbs").getAsDouble()),
+                Limits.text(more.get("algorithm").getAsString() + " "
                                 + more.get("protocol").getAsString())
                         .strip(),
                 more.get("channels").getAsInt(),
                 more.get("tag").getAsLong());
         kernels.add(kernel);
         Key communicator = new Key(
-                metadata.get("hostname").getAsString(), metadata.get("pid").getAsString(), name, kernel.rank(), 0);
+                Limits.text(metadata.get("hostname").getAsString()),
+                Limits.text(metadata.get("pid").getAsString()),
+                name,
+                kernel.rank(),
+                0);
         String other = communicators.putIfAbsent(communicator, id);
         if (other != null && !other.equals(id)) {
             ambiguous.add(communicator);
@@ -98,6 +107,13 @@ final class Profile {
                     new Key(communicator.host(), communicator.process(), name, kernel.rank(), sequence.getAsLong()),
                     kernel);
         }
+    }
+
+    private static double finite(double value) {
+        if (!Double.isFinite(value)) {
+            throw new NumberFormatException("not a finite number: " + value);
+        }
+        return value;
     }
 
     /** The kernel of a recorded operation. */

@@ -33,7 +33,7 @@ final class RecordFindings {
                 "",
                 0,
                 "A record can't be read: " + message,
-                "The process crashed while it wrote the file")));
+                "The process crashed while it wrote the file, or another program wrote it")));
         for (CommunicatorRecords communicator : job.communicators()) {
             List<Integer> absent = communicator.absent().stream()
                     .filter(rank -> !reported.contains(rank))

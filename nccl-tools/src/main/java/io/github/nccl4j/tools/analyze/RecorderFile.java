@@ -7,8 +7,6 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.io.Reader;
 import java.nio.file.Path;
-import java.time.Instant;
-import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.regex.Matcher;
@@ -17,7 +15,7 @@ import java.util.regex.Pattern;
 /** Reads a file of nccl4j's flight recorder, also one that ends early. Used once. */
 final class RecorderFile {
     /** The names that the recorder gives to its files: process, id and rank. */
-    private static final Pattern NAME = Pattern.compile("nccl4j-(\\d+)-(.+)-rank(\\d+)\\.json");
+    static final Pattern NAME = Pattern.compile("nccl4j-(\\d+)-(.+)-rank(\\d+)\\.json");
 
     private final Path file;
     private final RankRecord.Header header = new RankRecord.Header();
@@ -39,9 +37,9 @@ final class RecorderFile {
     private RankRecord read(Reader content) throws IOException {
         Matcher name = NAME.matcher(file.getFileName().toString());
         if (name.matches()) {
-            header.process = name.group(1);
-            header.communicator = name.group(2);
-            header.rank = Integer.parseInt(name.group(3));
+            header.process = Limits.text(name.group(1));
+            header.communicator = Limits.text(name.group(2));
+            header.rank = Limits.rank("the rank in its name", Long.parseLong(name.group(3)));
         }
         boolean cut = false;
         try (JsonReader json = new JsonReader(content)) {
@@ -54,7 +52,13 @@ final class RecorderFile {
             cut = true;
         }
         if (header.rank < 0) {
-            throw new IOException(file + " ends before the rank, and its name has no rank");
+            throw new IOException("it ends before the rank, and its name has no rank");
+        }
+        if (header.size > 0 && header.rank >= header.size) {
+            throw new IOException("rank must be < size: " + header.rank + ", size " + header.size);
+        }
+        if (header.recorded >= 0 && header.collectives > header.recorded) {
+            throw new IOException("collectives must be <= recorded: " + header.collectives + ", " + header.recorded);
         }
         header.derived = header.communicator.contains(".");
         boolean exact = header.collectives >= 0 && !cut;
@@ -72,23 +76,24 @@ final class RecorderFile {
             return;
         }
         switch (name) {
-            case "time" -> header.written = micros(json.nextString());
-            case "process" -> header.process = json.nextString();
-            case "host" -> header.host = json.nextString();
-            case "id" -> header.communicator = json.nextString();
-            case "name" -> header.name = json.nextString();
-            case "rank" -> header.rank = json.nextInt();
-            case "size" -> header.size = json.nextInt();
-            case "world" -> header.world = json.nextInt();
-            case "device" -> header.device = json.nextString();
-            case "state" -> header.state = json.nextString();
-            case "failure" -> header.failure = json.nextString();
-            case "recorded" -> header.recorded = json.nextLong();
-            case "collectives" -> header.collectives = json.nextLong();
+            case "time" -> header.written = Limits.micros(json.nextString());
+            case "process" -> header.process = Limits.text(json.nextString());
+            case "host" -> header.host = Limits.text(json.nextString());
+            case "id" -> header.communicator = Limits.text(json.nextString());
+            case "name" -> header.name = Limits.text(json.nextString());
+            case "rank" -> header.rank = Limits.rank("rank", json.nextLong());
+            case "size" -> header.size = Limits.rank("size", json.nextLong());
+            case "world" -> header.world = Limits.rank("world", json.nextLong());
+            case "device" -> header.device = Limits.text(json.nextString());
+            case "state" -> header.state = Limits.text(json.nextString());
+            case "failure" -> header.failure = Limits.text(json.nextString());
+            case "recorded" -> header.recorded = Limits.number("recorded", json.nextLong());
+            case "collectives" -> header.collectives = Limits.number("collectives", json.nextLong());
             case "operations" -> {
                 json.beginArray();
                 while (json.hasNext()) {
                     calls.add(call(json));
+                    Limits.operations(calls.size());
                 }
                 json.endArray();
             }
@@ -113,27 +118,19 @@ final class RecorderFile {
                 continue;
             }
             switch (name) {
-                case "sequence" -> sequence = json.nextLong();
-                case "function" -> function = json.nextString();
+                case "sequence" -> sequence = Limits.number("sequence", json.nextLong());
+                case "function" -> function = Limits.text(json.nextString());
                 case "count" -> count = json.nextLong();
-                case "type" -> type = json.nextString();
-                case "op" -> op = json.nextString();
+                case "type" -> type = Limits.text(json.nextString());
+                case "op" -> op = Limits.text(json.nextString());
                 case "peer" -> peer = json.nextInt();
-                case "enqueued" -> enqueued = micros(json.nextString());
-                case "done" -> done = micros(json.nextString());
+                case "enqueued" -> enqueued = Limits.micros(json.nextString());
+                case "done" -> done = Limits.micros(json.nextString());
                 default -> json.skipValue();
             }
         }
         json.endObject();
         boolean differs = function.equals("ncclAlltoAllv");
         return new Call(sequence, 0, function, differs ? -1 : count, type, op, peer, enqueued, done);
-    }
-
-    private static long micros(String time) {
-        try {
-            return ChronoUnit.MICROS.between(Instant.EPOCH, Instant.parse(time));
-        } catch (java.time.format.DateTimeParseException damaged) {
-            return 0;
-        }
     }
 }

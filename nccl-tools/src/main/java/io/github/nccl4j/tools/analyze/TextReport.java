@@ -1,5 +1,6 @@
 package io.github.nccl4j.tools.analyze;
 
+import io.github.nccl4j.tools.support.Printable;
 import java.util.List;
 import java.util.Locale;
 
@@ -40,6 +41,10 @@ final class TextReport {
         if (analysis.job().olderRecords() > 0) {
             line("Omitted: " + analysis.job().olderRecords() + " records of earlier jobs in the folder.");
         }
+        analysis.omitted().stream().limit(MAX_LISTED).forEach(reason -> line("Omitted: " + reason + "."));
+        if (analysis.omitted().size() > MAX_LISTED) {
+            line("Omitted: " + (analysis.omitted().size() - MAX_LISTED) + " more files, which --json lists.");
+        }
         clocks();
         stragglers();
         communicators();
@@ -48,7 +53,7 @@ final class TextReport {
     }
 
     private void line(String words) {
-        text.append(words).append('\n');
+        text.append(Printable.line(words)).append('\n');
     }
 
     private String subject() {

@@ -3,8 +3,9 @@ package io.github.nccl4j.tools.analyze;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
-import com.google.gson.JsonParseException;
 import com.google.gson.JsonParser;
+import com.google.gson.Strictness;
+import com.google.gson.stream.JsonReader;
 import java.io.IOException;
 import java.io.Reader;
 import java.nio.file.Path;
@@ -23,81 +24,104 @@ final class TorchDump {
     private static final String DEFAULT_GROUP = "0";
 
     private final Path file;
-    private final int rank;
-    private final Map<String, RankRecord.Header> groups = new LinkedHashMap<>();
+    private final Map<String, JsonObject> groups = new LinkedHashMap<>();
     private final Map<String, List<Call>> calls = new LinkedHashMap<>();
+    private boolean found;
+    private int operations;
 
-    private TorchDump(Path file, int rank) {
+    private TorchDump(Path file) {
         this.file = file;
-        this.rank = rank;
     }
 
     /**
-     * Reads a dump.
+     * Reads a dump. Returns no records if the file is one of another program.
      *
-     * @throws IOException if the file is not such a dump, or if its name does not end with the number of the rank
+     * @throws IOException if the dump is not whole, or if the name of the file does not end with the number of the rank
      */
     static List<RankRecord> read(Path file, Reader content) throws IOException {
-        Matcher name = LAST_NUMBER.matcher(file.getFileName().toString());
-        if (!name.matches()) {
-            throw new IOException(file + ": the name of a dump of torch must end with the rank, as in dump_3.json");
+        TorchDump dump = new TorchDump(file);
+        try (JsonReader json = new JsonReader(content)) {
+            json.setStrictness(Strictness.LENIENT);
+            dump.read(json);
+        } catch (IOException | RuntimeException damaged) {
+            if (dump.found) {
+                String reason = damaged instanceof IOException ? ": " + damaged.getMessage() : "";
+                throw new IOException("not a whole dump of torch" + reason, damaged);
+            }
         }
-        try {
-            return new TorchDump(file, Integer.parseInt(name.group(1)))
-                    .read(JsonParser.parseReader(content).getAsJsonObject());
-        } catch (JsonParseException | IllegalStateException | NumberFormatException damaged) {
-            throw new IOException(file + ": not a whole dump of torch: " + damaged.getMessage(), damaged);
-        }
+        return dump.found ? dump.records() : List.of();
     }
 
-    private List<RankRecord> read(JsonObject dump) {
-        JsonObject config = dump.has("pg_config") ? dump.getAsJsonObject("pg_config") : new JsonObject();
-        // Gloo's groups are all described under an empty name: their ranks are not known.
-        config.entrySet().stream()
-                .filter(group -> !group.getKey().isEmpty())
-                .forEach(group -> begin(group.getKey(), group.getValue().getAsJsonObject()));
-        if (!groups.containsKey(DEFAULT_GROUP)) {
-            begin(DEFAULT_GROUP, new JsonObject());
+    private void read(JsonReader json) throws IOException {
+        json.beginObject();
+        while (json.hasNext()) {
+            switch (json.nextName()) {
+                case "pg_config" -> {
+                    found = true;
+                    // Gloo's groups are all described under an empty name: their ranks are not known.
+                    JsonParser.parseReader(json).getAsJsonObject().entrySet().stream()
+                            .filter(group -> !group.getKey().isEmpty())
+                            .forEach(group ->
+                                    groups.put(group.getKey(), group.getValue().getAsJsonObject()));
+                }
+                case "entries" -> {
+                    found = true;
+                    json.beginArray();
+                    while (json.hasNext()) {
+                        add(JsonParser.parseReader(json).getAsJsonObject());
+                        Limits.operations(++operations);
+                    }
+                    json.endArray();
+                }
+                default -> json.skipValue();
+            }
         }
-        if (dump.has("entries")) {
-            dump.getAsJsonArray("entries").forEach(entry -> add(entry.getAsJsonObject()));
+        json.endObject();
+    }
+
+    private List<RankRecord> records() throws IOException {
+        Matcher name = LAST_NUMBER.matcher(file.getFileName().toString());
+        if (!name.matches()) {
+            throw new IOException("the name of a dump of torch must end with the rank, as in dump_3.json");
         }
+        int rank = Limits.rank("the rank at the end of its name", Long.parseLong(name.group(1)));
+        groups.putIfAbsent(DEFAULT_GROUP, new JsonObject());
+        calls.keySet().forEach(group -> groups.putIfAbsent(group, new JsonObject()));
         List<RankRecord> records = new ArrayList<>();
-        groups.forEach((group, header) -> records.add(new RankRecord(file, header, calls.get(group), false)));
+        for (Map.Entry<String, JsonObject> group : groups.entrySet()) {
+            List<Call> called = calls.getOrDefault(group.getKey(), List.of());
+            records.add(new RankRecord(file, header(group.getKey(), group.getValue(), rank), called, false));
+        }
         return records;
     }
 
-    private void begin(String group, JsonObject config) {
-        String ranks = text(config, "ranks").replaceAll("[\\[\\] ]", "");
+    private static RankRecord.Header header(String group, JsonObject config, int rank) throws IOException {
+        String ranks = config.has("ranks") ? config.get("ranks").getAsString().replaceAll("[^0-9,]", "") : "";
         List<String> members = ranks.isEmpty() ? List.of() : List.of(ranks.split(","));
         RankRecord.Header header = new RankRecord.Header();
         // The same name may be that of another group on another rank.
-        header.communicator = ranks.isEmpty() ? group : group + "." + ranks;
+        header.communicator = Limits.text(group) + (ranks.isEmpty() ? "" : "." + ranks);
         header.derived = !group.equals(DEFAULT_GROUP);
-        header.name = header.derived ? "group " + group : "the default group";
-        header.size = members.size();
+        header.name = header.derived ? Limits.text("group " + group) : "the default group";
+        header.size = Limits.rank("size", members.size());
         int own = members.indexOf(Integer.toString(rank));
         header.rank = own < 0 ? rank : own;
         header.world = rank;
         header.process = "rank " + rank;
-        groups.put(group, header);
-        calls.put(group, new ArrayList<>());
+        return header;
     }
 
-    private void add(JsonObject entry) {
+    private void add(JsonObject entry) throws IOException {
         String group = entry.getAsJsonArray("process_group").get(0).getAsString();
-        if (!groups.containsKey(group)) {
-            begin(group, new JsonObject());
-        }
-        RankRecord.Header header = groups.get(group);
         String profiled = text(entry, "profiling_name");
         String[] words = profiled.substring(profiled.indexOf(':') + 1).split(" ");
         boolean single = entry.has("is_p2p") && entry.get("is_p2p").getAsBoolean();
-        long number = number(entry, single ? "p2p_seq_id" : "collective_seq_id");
+        String sequence = single ? "p2p_seq_id" : "collective_seq_id";
+        long number = Limits.number(sequence, number(entry, sequence));
         boolean scatters = words[0].equals("scatter");
-        long done = number(entry, "time_discovered_completed_ns") / 1000;
+        long done = Limits.micros(number(entry, "time_discovered_completed_ns"));
         boolean completed = text(entry, "state").equals("completed");
-        calls.get(group)
+        calls.computeIfAbsent(group, one -> new ArrayList<>())
                 .add(new Call(
                         number,
                         single ? 0 : number,
@@ -108,7 +132,7 @@ final class TorchDump {
                         type(entry, scatters ? "output_dtypes" : "input_dtypes"),
                         "",
                         peer(words),
-                        number(entry, "time_created_ns") / 1000,
+                        Limits.micros(number(entry, "time_created_ns")),
                         completed && done == 0 ? 1 : done));
     }
 
@@ -132,7 +156,7 @@ final class TorchDump {
 
     private static String type(JsonObject entry, String field) {
         JsonArray types = array(entry, field);
-        return types.isEmpty() ? "" : types.get(0).getAsString();
+        return types.isEmpty() ? "" : Limits.text(types.get(0).getAsString());
     }
 
     private static JsonArray array(JsonObject entry, String field) {
@@ -141,7 +165,7 @@ final class TorchDump {
 
     private static String text(JsonObject object, String field) {
         JsonElement value = object.get(field);
-        return value == null || value.isJsonNull() ? "" : value.getAsString();
+        return value == null || value.isJsonNull() ? "" : Limits.text(value.getAsString());
     }
 
     private static long number(JsonObject object, String field) {

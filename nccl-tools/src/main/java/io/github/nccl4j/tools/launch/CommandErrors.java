@@ -1,5 +1,6 @@
 package io.github.nccl4j.tools.launch;
 
+import io.github.nccl4j.tools.support.Printable;
 import java.io.PrintWriter;
 import java.io.UncheckedIOException;
 import java.nio.file.AccessDeniedException;
@@ -37,7 +38,7 @@ public final class CommandErrors {
         command.setParameterExceptionHandler((error, arguments) -> {
             CommandLine failed = error.getCommandLine();
             PrintWriter err = failed.getErr();
-            err.println("nccl4j: " + describe(error));
+            err.println("nccl4j: " + Printable.lines(describe(error)));
             err.println("See: " + failed.getCommandSpec().qualifiedName() + " --help");
             return CommandLine.ExitCode.USAGE;
         });
@@ -45,7 +46,7 @@ public final class CommandErrors {
             if (isBug(failure)) {
                 failure.printStackTrace(failed.getErr());
             } else {
-                failed.getErr().println("nccl4j: " + reason(failure));
+                failed.getErr().println("nccl4j: " + Printable.lines(reason(failure)));
             }
             return CommandLine.ExitCode.SOFTWARE;
         });

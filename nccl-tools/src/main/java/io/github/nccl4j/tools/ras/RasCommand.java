@@ -5,6 +5,7 @@ import io.github.nccl4j.ras.RasDefect;
 import io.github.nccl4j.ras.RasEvents;
 import io.github.nccl4j.ras.RasException;
 import io.github.nccl4j.ras.RasFormat;
+import io.github.nccl4j.tools.support.Printable;
 import java.io.PrintWriter;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -174,17 +175,12 @@ public final class RasCommand implements Callable<Integer> {
     }
 
     private int fail(String reason) {
-        spec.commandLine().getErr().println("nccl4j: " + printable(reason));
+        spec.commandLine().getErr().println("nccl4j: " + Printable.line(reason));
         return ExitCode.SOFTWARE;
     }
 
     private static void print(PrintWriter out, String text) {
-        out.print(printable(text));
+        out.print(Printable.lines(text));
         out.flush();
-    }
-
-    /** Without control characters, which a terminal would obey, but the ends of lines. */
-    private static String printable(String text) {
-        return text.replaceAll("[\\p{Cntrl}&&[^\n\t]]", "?");
     }
 }

@@ -1,6 +1,7 @@
 package io.github.nccl4j.tools.status;
 
 import com.google.gson.stream.JsonWriter;
+import io.github.nccl4j.tools.support.Printable;
 import java.io.IOException;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
@@ -31,7 +32,7 @@ final class JsonReport {
         } catch (IOException impossible) {
             throw new UncheckedIOException(impossible);
         }
-        return text.toString();
+        return Printable.json(text.toString());
     }
 
     private static void write(JsonWriter json, JobView view) throws IOException {

@@ -2,6 +2,7 @@ package io.github.nccl4j.tools.status;
 
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.StoreObserver;
+import io.github.nccl4j.tools.support.Printable;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -150,7 +151,7 @@ public final class StatusCommand implements Callable<Integer> {
     }
 
     private int fail(String reason) {
-        spec.commandLine().getErr().println("nccl4j: " + Texts.printable(reason));
+        spec.commandLine().getErr().println("nccl4j: " + Printable.line(reason));
         return ExitCode.USAGE;
     }
 
@@ -169,7 +170,7 @@ public final class StatusCommand implements Callable<Integer> {
                 if (!looked) {
                     throw ended;
                 }
-                spec.commandLine().getErr().println("nccl4j: " + Texts.printable(ended.getMessage()));
+                spec.commandLine().getErr().println("nccl4j: " + Printable.line(ended.getMessage()));
                 return code;
             }
             if (jobs.isEmpty()) {

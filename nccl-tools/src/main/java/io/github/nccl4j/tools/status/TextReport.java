@@ -1,6 +1,7 @@
 package io.github.nccl4j.tools.status;
 
 import io.github.nccl4j.launch.RankStatus.State;
+import io.github.nccl4j.tools.support.Printable;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -98,7 +99,7 @@ final class TextReport {
         int[] widths = new int[columns];
         for (String[] row : cells) {
             for (int i = 0; i < columns; i++) {
-                row[i] = Texts.printable(row[i]);
+                row[i] = Printable.line(row[i]);
                 widths[i] = Math.max(widths[i], row[i].length());
             }
         }
@@ -114,6 +115,6 @@ final class TextReport {
     }
 
     private static void line(StringBuilder text, String words) {
-        text.append(Texts.printable(words)).append('\n');
+        text.append(Printable.line(words)).append('\n');
     }
 }

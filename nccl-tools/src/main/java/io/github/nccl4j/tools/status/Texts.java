@@ -10,9 +10,4 @@ final class Texts {
     static String seconds(double seconds) {
         return String.format(Locale.ROOT, "%.1f s", seconds);
     }
-
-    /** A text that a stranger may have made, without control characters, which a terminal would obey. */
-    static String printable(String text) {
-        return text.replaceAll("\\p{Cntrl}", " ");
-    }
 }

@@ -21,6 +21,8 @@ import java.util.Locale;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import picocli.CommandLine;
 
 /** The analysis of made records, and of a dump of torch. */
@@ -236,6 +238,114 @@ class AnalyzeCommandTest {
                 out::toString);
     }
 
+    /** A file that can't be read is named, and the others are analyzed; alone it is no usable input. */
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "nccl4j-9-w-rank99999999999.json | {} | the rank in its name must be from 0 to 1048576: 99999999999",
+                "nccl4j-9-w-rank99999999999999999999.json | {} | a value has another form than in a record",
+                "nccl4j-9-w-rank0.json | {\"rank\": -2147483648} | rank must be from 0 to 1048576: -2147483648",
+                "nccl4j-9-w-rank0.json | {\"size\": 2147483647} | size must be from 0 to 1048576: 2147483647",
+                "nccl4j-9-w-rank7.json | {\"size\": 7} | rank must be < size: 7, size 7",
+                "nccl4j-9-w-rank0.json | {\"world\": 9999999999} | world must be from 0 to 1048576: 9999999999",
+                "nccl4j-9-w-rank0.json | {\"recorded\": 2, \"collectives\": 1000000000000} | collectives must be <= recorded",
+                "nccl4j-9-w-rank0.json | {\"collectives\": 9223372036854775807} | collectives must be from 0 to 90071",
+                "nccl4j-9-w-rank0.json | {\"operations\": [{\"sequence\": 9223372036854775807}]} | sequence must be from 0 to ",
+                "dump_0.json | {\"pg_config\": 5} | not a whole dump of torch",
+                "dump_0.json | {\"entries\": [1, 2]} | not a whole dump of torch",
+                "dump_0.json | {\"entries\": [{\"process_group\": []}]} | not a whole dump of torch",
+                "dump_0.json | {\"entries\": [{\"process_group\": [\"0\"], \"collective_seq_id\": {}}]} | not a whole dump",
+                "dump_0.json | {\"entries\": [[[[[ | not a whole dump of torch",
+                "node0-pid100.log | {\"nccl4j\": 5} | line 1 is not one that the profiler writes",
+                "node0-pid100.log | {\"nccl4j\": {}, \"header\": 3} | line 1 is not one that the profiler writes"
+            })
+    void fileThatCannotBeReadDoesNotEndTheAnalysis(String name, String content, String reason) throws IOException {
+        Files.writeString(folder.resolve(name), content);
+        assertEquals(2, analyze(folder.toString()), out::toString);
+        assertTrue(out.toString().contains(name + ": " + reason), out::toString);
+        assertFalse(out.toString().contains("\tat "), out::toString);
+        rank(0).done(SUM).write(folder);
+        rank(1).done(SUM).write(folder);
+        rank(2).done(SUM).write(folder);
+        List<String> lines = lines(1);
+        assertTrue(lines.get(0).startsWith("A record can't be read: "), out::toString);
+        assertTrue(lines.get(0).contains(name + ": " + reason), out::toString);
+        assertTrue(lines.contains("Read: 3 operations of 3 ranks in 1 communicator."), out::toString);
+    }
+
+    @Test
+    void profileWithANumberThatIsNotFiniteIsNamed() throws IOException {
+        rank(0).done(SUM).write(folder);
+        Files.writeString(
+                folder.resolve("node0-pid100.log"),
+                kernel(0, "0x1", "unknown", "AllReduce", 1, 10_000)
+                        .replaceFirst("busbw_gbs\": [0-9.]+", "busbw_gbs\": 1e999"));
+        Path trace = folder.resolve("trace");
+        assertEquals(1, analyze(folder.toString(), "--perfetto", trace.toString()), out::toString);
+        assertTrue(out.toString().contains("node0-pid100.log: line 1 is not one"), out::toString);
+    }
+
+    @Test
+    void filesOfOtherProgramsAreNoFinding() throws IOException {
+        rank(0).done(SUM).write(folder);
+        rank(1).done(SUM).write(folder);
+        rank(2).done(SUM).write(folder);
+        Files.write(folder.resolve("other.json"), new byte[] {'{', '"', (byte) 0xff, '"', ':', '1', '}'});
+        Files.writeString(folder.resolve("more.json"), "{\"log\": {\"entries\": []}}");
+        Files.writeString(folder.resolve("notes"), "{ this is no JSON");
+        Files.write(folder.resolve("model.pkl"), new byte[] {(byte) 0x80, 4, '}'});
+        assertTrue(lines(0).stream().anyMatch(line -> line.contains("model.pkl is a pickle")), out::toString);
+        assertEquals(4, out.toString().lines().filter(line -> !line.isBlank()).count(), out::toString);
+    }
+
+    @Test
+    void olderRecordOfARankIsNamed() throws IOException {
+        rank(0).done(SUM).write(folder);
+        rank(1).done(SUM).write(folder);
+        rank(2).done(SUM).write(folder);
+        rank(2).process(200).done(SUM).written(5).write(folder);
+        assertTrue(
+                lines(0).stream()
+                        .anyMatch(line -> line.startsWith("Omitted: ")
+                                && line.endsWith(
+                                        "nccl4j-200-w-rank2.json: rank 2 of the communicator has a newer record in "
+                                                + "another file.")),
+                out::toString);
+    }
+
+    @Test
+    void timesOutsideOfTheCalendarAreUnknown() throws IOException {
+        for (int rank = 0; rank < 2; rank++) {
+            Path file = new MadeRecord("w", rank, 2).done(SUM).write(folder);
+            Files.writeString(
+                    file,
+                    Files.readString(file)
+                            .replaceFirst(
+                                    "\"enqueued\": \"2026", "\"enqueued\": \"" + (rank == 0 ? "+300000" : "-290000")));
+        }
+        Path page = folder.resolve("page.html");
+        assertEquals(0, analyze(folder.toString(), "--html", page.toString()), out::toString);
+        assertTrue(Files.readString(page).contains("\"calls\":[0,0,1,1,-1,"), "no time");
+    }
+
+    /** Texts of other machines must not command the terminal or the page. */
+    @Test
+    void controlCharactersOfRecordsAreNotPrinted() throws IOException {
+        String evil = "\\u001b]0;x\\u0007\\u009b2J\\u202e\\u2066</script>";
+        rank(0).name(evil).host("h" + evil, 0).done(SUM).write(folder);
+        rank(1).name(evil).failed("boom " + evil).waits(SUM).write(folder);
+        rank(2).name(evil).done(SUM).write(folder);
+        Files.writeString(folder.resolve("nccl4j-9-\u001b[2J\u202e-rank0.json"), "{\"rank\": -1}");
+        Path page = folder.resolve("page.html");
+        for (String option : List.of("--late=200", "--json")) {
+            assertEquals(1, analyze(folder.toString(), option, "--html", page.toString()), out::toString);
+            String shown = Files.readString(page);
+            assertFalse((out + shown).matches("(?s).*[\\p{Cc}\\p{Cf}&&[^\n]].*"), () -> out + shown);
+            assertFalse(shown.contains("?</script>"), shown);
+        }
+    }
+
     @Test
     void jsonAndTraceHaveTheFindings() throws IOException {
         rank(0).done(SUM).waits(SUM).write(folder);
@@ -349,7 +459,7 @@ class AnalyzeCommandTest {
         Files.writeString(folder.resolve("node0-pid100.log"), "Hello\n{}\n");
         assertEquals(1, analyze(folder.toString()), out::toString);
         assertTrue(
-                out.toString().contains("node0-pid100.log has a line that the profiler did not write"), out::toString);
+                out.toString().contains("node0-pid100.log: line 1 is not one that the profiler writes"), out::toString);
     }
 
     /** Opens the page in a browser and returns the document after its program has run. */

@@ -52,7 +52,7 @@ class RasCommandTest {
         return new ServedLines(line -> switch (line) {
             case "CLIENT PROTOCOL 2" -> "SERVER PROTOCOL 2\n";
             case "TIMEOUT 1", "TIMEOUT 5", "TIMEOUT 3", "TIMEOUT 3600", "SET FORMAT json" -> "OK\n";
-            case "STATUS" -> "Job summary\n\u001b[31m\n" + ServedLines.END;
+            case "STATUS" -> "Job summary\n\u001b[31m\u009b1m\u202e\n" + ServedLines.END;
             case "VERBOSE STATUS" -> "Connections\n" + ServedLines.END;
             case "MONITOR lifecycle" -> "OK\none\ntwo\n" + ServedLines.END;
             case "MONITOR lifecycle,trace" -> "OK\nall\n" + ServedLines.END;
@@ -84,7 +84,7 @@ class RasCommandTest {
     void reportIsPrintedWithoutControlCharacters() throws IOException {
         try (ServedLines service = service()) {
             listen(1, service.port(), "2.32.3");
-            assertEquals(new Outcome(0, "Job summary\n?[31m\n", ""), ras(service.address()));
+            assertEquals(new Outcome(0, "Job summary\n?[31m?1m?\n", ""), ras(service.address()));
             assertEquals(List.of("CLIENT PROTOCOL 2", "TIMEOUT 5", "STATUS"), service.received);
         }
     }
