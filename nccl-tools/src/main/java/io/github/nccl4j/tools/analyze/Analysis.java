@@ -2,6 +2,7 @@ package io.github.nccl4j.tools.analyze;
 
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -56,6 +57,7 @@ record Analysis(
         List<Finding> findings = new ArrayList<>();
         List<Blockage> blockages = new ArrayList<>();
         Set<CommunicatorRecords> explained = new HashSet<>();
+        Map<CommunicatorRecords, Long> differences = new HashMap<>();
         for (CommunicatorRecords communicator : job.communicators()) {
             ArgumentCheck arguments = new ArgumentCheck(communicator);
             findings.addAll(arguments.check());
@@ -65,18 +67,25 @@ record Analysis(
                     || !transfers.findings().isEmpty()) {
                 explained.add(communicator);
             }
+            differences.put(communicator, arguments.firstDifference());
             blockages.addAll(transfers.blockages());
             new CollectiveProgress(communicator)
                     .blockage()
                     .filter(blockage -> blockage.call().number() < arguments.firstDifference())
                     .ifPresent(blockages::add);
         }
+        StreamOrders orders = new StreamOrders(job, blockages, differences);
+        findings.addAll(orders.certain());
         blockages.forEach(blockage -> explained.add(blockage.communicator()));
-        WaitGraph graph = new WaitGraph(blockages);
+        orders.explained().forEach(operation -> explained.add(operation.communicator()));
+        WaitGraph graph = new WaitGraph(blockages, orders.explained());
         findings.addAll(WaitFindings.of(graph));
         ClockOffsets clocks = new ClockOffsets(job);
         Lateness lateness = new Lateness(job, clocks, explained, threshold);
         findings.addAll(lateness.findings());
+        if (findings.isEmpty()) {
+            findings.addAll(orders.possible());
+        }
         findings.addAll(RecordFindings.of(job, folder.unreadable(), findings));
         findings.sort(Comparator.comparingInt(finding -> BY_WEIGHT.indexOf(finding.id())));
         return new Analysis(

@@ -10,6 +10,8 @@ package io.github.nccl4j.tools.analyze;
  * @param type the type of the elements, or empty
  * @param op the operator, or empty
  * @param peer the root or the other rank, or -1
+ * @param stream the stream, or empty
+ * @param group the number of the group in which it was called; 0 if it was in none
  * @param enqueued the time of the call
  * @param done the time at which it was observed as done
  */
@@ -21,6 +23,8 @@ record Call(
         String type,
         String op,
         int peer,
+        String stream,
+        long group,
         long enqueued,
         long done) {
 

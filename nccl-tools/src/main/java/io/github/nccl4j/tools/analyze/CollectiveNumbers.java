@@ -58,6 +58,8 @@ final class CollectiveNumbers {
                 call.type(),
                 call.op(),
                 call.peer(),
+                call.stream(),
+                call.group(),
                 call.enqueued(),
                 call.done());
     }

@@ -108,6 +108,8 @@ final class RecorderFile {
         String type = "";
         String op = "";
         int peer = -1;
+        String stream = "";
+        long group = 0;
         long enqueued = 0;
         long done = 0;
         json.beginObject();
@@ -124,6 +126,8 @@ final class RecorderFile {
                 case "type" -> type = Limits.text(json.nextString());
                 case "op" -> op = Limits.text(json.nextString());
                 case "peer" -> peer = json.nextInt();
+                case "stream" -> stream = Limits.text(json.nextString());
+                case "group" -> group = json.nextLong();
                 case "enqueued" -> enqueued = Limits.micros(json.nextString());
                 case "done" -> done = Limits.micros(json.nextString());
                 default -> json.skipValue();
@@ -131,6 +135,6 @@ final class RecorderFile {
         }
         json.endObject();
         boolean differs = function.equals("ncclAlltoAllv");
-        return new Call(sequence, 0, function, differs ? -1 : count, type, op, peer, enqueued, done);
+        return new Call(sequence, 0, function, differs ? -1 : count, type, op, peer, stream, group, enqueued, done);
     }
 }

@@ -132,6 +132,8 @@ final class TorchDump {
                         type(entry, scatters ? "output_dtypes" : "input_dtypes"),
                         "",
                         peer(words),
+                        "",
+                        0,
                         Limits.micros(number(entry, "time_created_ns")),
                         completed && done == 0 ? 1 : done));
     }

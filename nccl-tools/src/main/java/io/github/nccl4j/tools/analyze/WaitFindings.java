@@ -49,7 +49,8 @@ final class WaitFindings {
                         : "Each waits for the other: the ranks use communicators in different orders");
     }
 
-    private static String place(Blockage blockage) {
+    /** An operation and its communicator. */
+    static String place(Blockage blockage) {
         return blockage.call().describe() + " of communicator "
                 + blockage.communicator().label();
     }

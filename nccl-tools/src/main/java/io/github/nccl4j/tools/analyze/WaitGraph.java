@@ -13,13 +13,20 @@ import java.util.Set;
  */
 final class WaitGraph {
     private final List<Blockage> all;
+    private final Set<Blockage> explained;
     private final List<Set<Integer>> next = new ArrayList<>();
     private final List<List<Blockage>> cycles = new ArrayList<>();
     private final List<Blockage> causes = new ArrayList<>();
     private int consequences;
 
-    WaitGraph(List<Blockage> all) {
+    /**
+     * Creates the graph.
+     *
+     * @param explained operations whose cause is known
+     */
+    WaitGraph(List<Blockage> all, Set<Blockage> explained) {
         this.all = all;
+        this.explained = explained;
         Map<String, List<Integer>> waitsIn = new HashMap<>();
         for (int i = 0; i < all.size(); i++) {
             for (String member : all.get(i).waitingMembers()) {
@@ -62,7 +69,7 @@ final class WaitGraph {
             }
         }
         for (int i = 0; i < all.size(); i++) {
-            if (inCycle.contains(i)) {
+            if (inCycle.contains(i) || explained.contains(all.get(i))) {
                 continue;
             }
             if (next.get(i).isEmpty()) {

@@ -107,6 +107,151 @@ class AnalyzeCommandTest {
         assertTrue(lines.contains("1 other operations wait because of these."), out::toString);
     }
 
+    /** The records of a rank in the communicators w and v, in one stream: its calls after their first one. */
+    private void inOneStream(int rank, String first, long firstDelay, String second, long secondDelay)
+            throws IOException {
+        new MadeRecord("w", rank, 2)
+                .stream("0x7")
+                        .done(SUM)
+                        .waits(first, firstDelay)
+                        .failed("not done after 5 s")
+                        .write(folder);
+        new MadeRecord("v", rank, 2)
+                .process(100 + rank).stream("0x7")
+                        .done(SUM)
+                        .waits(second, secondDelay)
+                        .write(folder);
+    }
+
+    @Test
+    void differentOrdersInOneStreamAreNamed() throws IOException {
+        inOneStream(0, SUM, 0, "ncclAllGather 1 int8", 200);
+        inOneStream(1, SUM, 200, "ncclAllGather 1 int8", 0);
+        List<String> lines = lines(1);
+        assertEquals(
+                "Rank 0 waits in ncclAllReduce of 64 int32, SUM (operation 2) of communicator w before ncclAllGather of 1 int8"
+                        + " (operation 2) of communicator v; rank 1 waits in ncclAllGather of 1 int8 (operation 2) of communicator"
+                        + " v before ncclAllReduce of 64 int32, SUM (operation 2) of communicator w [NCCL4J-0207]",
+                lines.get(0));
+        assertEquals("", lines.get(2), "one finding");
+    }
+
+    @Test
+    void equalOrdersInOneStreamAreNotTheCause() throws IOException {
+        inOneStream(0, SUM, 0, "ncclAllGather 1 int8", 200);
+        inOneStream(1, SUM, 0, "ncclAllGather 1 int8", 200);
+        assertTrue(lines(1).get(0).startsWith("Ranks 0 and 1 did not finish ncclAllReduce"), out::toString);
+    }
+
+    @Test
+    void callsInOneStreamWhoseOrderIsUnknownAreNamed() throws IOException {
+        inOneStream(0, SUM, 0, "ncclAllGather 1 int8", 0);
+        inOneStream(1, SUM, 0, "ncclAllGather 1 int8", 0);
+        List<String> lines = lines(1);
+        assertEquals(
+                "Ranks 0 and 1 wait in ncclAllGather of 1 int8 (operation 2) of communicator v and in ncclAllReduce of 64 int32,"
+                        + " SUM (operation 2) of communicator w, called in one stream [NCCL4J-0207]",
+                lines.get(0));
+        assertTrue(
+                lines.get(1).startsWith("  Ranks that call them in different orders wait for each other."),
+                out::toString);
+    }
+
+    @Test
+    void callsInDifferentStreamsDoNotWaitForEachOther() throws IOException {
+        for (int rank = 0; rank < 2; rank++) {
+            new MadeRecord("w", rank, 2)
+                    .stream("0x7")
+                            .done(SUM)
+                            .waits(SUM)
+                            .failed("not done after 5 s")
+                            .write(folder);
+            new MadeRecord("v", rank, 2)
+                    .process(100 + rank).stream("0x8").done(SUM).waits(SUM).write(folder);
+        }
+        assertTrue(lines(1).get(0).endsWith("[NCCL4J-0213]"), out::toString);
+    }
+
+    @Test
+    void callsOfOneGroupDoNotWaitForEachOther() throws IOException {
+        for (int rank = 0; rank < 2; rank++) {
+            new MadeRecord("w", rank, 2)
+                    .done(SUM)
+                    .group(1)
+                    .waits(SUM)
+                    .failed("not done after 5 s")
+                    .write(folder);
+            new MadeRecord("v", rank, 2)
+                    .process(100 + rank)
+                    .done(SUM)
+                    .group(1)
+                    .waits(SUM)
+                    .write(folder);
+        }
+        assertTrue(lines(1).get(0).endsWith("[NCCL4J-0213]"), out::toString);
+    }
+
+    @Test
+    void ordersOfThreeCommunicatorsAreNamed() throws IOException {
+        // Rank i calls the communicator of ranks i and i + 1, and then that of ranks i - 1 and i.
+        for (int rank = 0; rank < 3; rank++) {
+            int before = (rank + 2) % 3;
+            new MadeRecord("w." + rank + ".0", 0, 2)
+                    .process(100 + rank)
+                    .waits(SUM, 0)
+                    .write(folder);
+            new MadeRecord("w." + before + ".0", 1, 2)
+                    .process(100 + rank)
+                    .waits(SUM, 200)
+                    .write(folder);
+        }
+        String line = lines(1).get(0);
+        assertTrue(line.startsWith("Rank 1 waits in ncclAllReduce"), out::toString);
+        assertTrue(line.contains("; rank 2 waits in") && line.contains("; rank 0 waits in"), out::toString);
+        assertTrue(line.endsWith("[NCCL4J-0207]"), out::toString);
+    }
+
+    /** Rank 0 waits in its first call and so has not made its second one, which rank 1 has enqueued first. */
+    @Test
+    void orderBeforeACallThatIsMissingIsNamed() throws IOException {
+        new MadeRecord("w", 0, 2).waits(SUM).failed("not done after 5 s").write(folder);
+        new MadeRecord("w", 1, 2).waits(SUM, 200).write(folder);
+        new MadeRecord("v", 0, 2).write(folder);
+        new MadeRecord("v", 1, 2).process(101).waits("ncclAllGather 1 int8").write(folder);
+        List<String> lines = lines(1);
+        assertTrue(
+                lines.get(0).contains("rank 1 waits in ncclAllGather of 1 int8 (operation 1) of communicator v before"),
+                out::toString);
+        assertTrue(lines.get(0).endsWith("[NCCL4J-0207]"), out::toString);
+        assertEquals("", lines.get(2), "one finding");
+    }
+
+    @Test
+    void transfersAndCollectivesInDifferentOrdersAreNamed() throws IOException {
+        inOneStream(0, "ncclSend 4 int8 - 1", 0, SUM, 200);
+        inOneStream(1, "ncclRecv 4 int8 - 0", 200, SUM, 0);
+        String line = lines(1).get(0);
+        assertTrue(line.startsWith("Ranks 0 and 1 wait in ncclAllReduce"), out::toString);
+        assertTrue(line.contains(" and in ncclSend of 4 int8 to rank 1 (operation 2)"), out::toString);
+        assertTrue(line.endsWith("[NCCL4J-0207]"), out::toString);
+    }
+
+    @Test
+    void sendsBeforeReceivesInOneStreamAreNamed() throws IOException {
+        rank(0).done(SUM)
+                .waits("ncclSend 4 int8 - 1")
+                .waits("ncclRecv 4 int8 - 1")
+                .failed("late")
+                .write(folder);
+        rank(1).done(SUM)
+                .waits("ncclSend 4 int8 - 0")
+                .waits("ncclRecv 4 int8 - 0")
+                .failed("late")
+                .write(folder);
+        rank(2).done(SUM).write(folder);
+        assertTrue(lines(1).get(0).endsWith("called in one stream [NCCL4J-0216]"), out::toString);
+    }
+
     @Test
     void sendsThatWaitForEachOtherAreNamed() throws IOException {
         rank(0).waits("ncclSend 4 int8 - 1").write(folder);

@@ -27,6 +27,8 @@ final class MadeRecord {
     private long dropped;
     private long collectives;
     private long sequence;
+    private String stream = "0x0";
+    private int group;
 
     MadeRecord(String id, int rank, int size) {
         this.id = id;
@@ -61,6 +63,23 @@ final class MadeRecord {
     MadeRecord untimed() {
         timed = false;
         return this;
+    }
+
+    /** The stream of the following operations. */
+    MadeRecord stream(String text) {
+        stream = text;
+        return this;
+    }
+
+    /** The group of the following operations; 0 for none. */
+    MadeRecord group(int number) {
+        group = number;
+        return this;
+    }
+
+    /** As {@link #waits}, called some milliseconds late. */
+    MadeRecord waits(String call, long delay) {
+        return add(call, delay, false);
     }
 
     /** The record is written some seconds after the last operation began, instead of 30. */
@@ -101,14 +120,16 @@ final class MadeRecord {
         Instant start = clock.plusSeconds(sequence).plusMillis(delay);
         operations.add(String.format(
                 Locale.ROOT,
-                "{\"sequence\": %d, \"group\": null, \"function\": \"%s\", \"count\": %s, \"type\": %s, \"op\": %s, \"peer\": %s, "
-                        + "\"stream\": \"0x0\", \"enqueued\": %s, \"done\": %s}",
+                "{\"sequence\": %d, \"group\": %s, \"function\": \"%s\", \"count\": %s, \"type\": %s, \"op\": %s, \"peer\": %s, "
+                        + "\"stream\": \"%s\", \"enqueued\": %s, \"done\": %s}",
                 sequence,
+                group == 0 ? "null" : Integer.toString(group),
                 words[0],
                 words[1],
                 words[2].equals("-") ? "null" : "\"" + words[2] + "\"",
                 words[3].equals("-") ? "null" : "\"" + words[3] + "\"",
                 words[4].equals("-") ? "null" : words[4],
+                stream,
                 timed ? "\"" + start + "\"" : "null",
                 isDone ? "\"" + clock.plusSeconds(sequence).plusMillis(900) + "\"" : "null"));
         return this;
