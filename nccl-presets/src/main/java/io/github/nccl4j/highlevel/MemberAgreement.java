@@ -4,6 +4,7 @@ import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.RendezvousTimeoutException;
 import io.github.nccl4j.launch.Store;
+import io.github.nccl4j.launch.wire.Counter;
 import io.github.nccl4j.launch.wire.MessageText;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -20,11 +21,17 @@ import java.util.stream.IntStream;
  * patience ends, decides for all of them: the next members are those that are alive, and the processes that wait in the places of
  * missing ranks. The decision alone changes the members, whether or not their communicator can be created: all of them take part
  * in the next round.
+ *
+ * <p>No process waits for the one that decides, which may end or be stopped at any moment: each sets its proposal, and then an atomic
+ * addition to a counter chooses the first one, whose proposal is the decision from then on.
  */
 final class MemberAgreement {
     private static final Duration SLICE = Duration.ofMillis(100);
     private static final Duration ADMISSION_SLICE = Duration.ofSeconds(1);
     private static final String NONE = "-";
+
+    /** The processes that decide one after another, each a slice later, before all others do. */
+    private static final int TURNS = 10;
 
     private final Store store;
     private final String name;
@@ -115,6 +122,14 @@ final class MemberAgreement {
         return key(round, "alive-" + member);
     }
 
+    private String decider(int round) {
+        return key(round, "decider");
+    }
+
+    private String proposal(int round, int rank) {
+        return key(round, "proposal-" + rank);
+    }
+
     private String waiting(Member member) {
         return name + "-waits-" + member;
     }
@@ -140,17 +155,14 @@ final class MemberAgreement {
         }
         store.set(alive(round, self), new byte[] {(byte) able.ordinal()});
         long start = System.nanoTime();
-        while (!allReady(round, members)
-                && find(key(round, "decision")) == null
-                && System.nanoTime() - start <= limit) {
+        while (!allReady(round, members) && find(decider(round)) == null && System.nanoTime() - start <= limit) {
             // allReady() has waited a little.
             continue;
         }
-        if (store.add(key(round, "decider"), 1) == 1) {
-            store.set(key(round, "decision"), decide(round, members, admit).bytes());
+        if (find(decider(round), turn(members)) == null) {
+            propose(round, members, admit);
         }
-        // The deciding process sets the key soon.
-        Decision decision = Decision.of(store.get(key(round, "decision"), patience.plus(SLICE)));
+        Decision decision = decision(round, patience);
         // By every member: the process that has decided may end before it has told those that wait.
         for (Member member : decision.admitted) {
             // A member that is left out later, because it is stopped, must not look like one that waits.
@@ -159,6 +171,38 @@ final class MemberAgreement {
         }
         store.set(current(), text(decision.members()).getBytes(StandardCharsets.UTF_8));
         return decision;
+    }
+
+    /** The time for which this process lets earlier ones decide, so that few make proposals. */
+    private Duration turn(List<Member> members) {
+        List<Integer> attempts = store.attempts();
+        long earlier = members.stream()
+                .takeWhile(member -> !member.equals(self))
+                .filter(member -> member.isConnected(attempts))
+                .count();
+        return SLICE.multipliedBy(Math.min(earlier, TURNS));
+    }
+
+    /** Makes a proposal, which is the decision unless there is one. */
+    private void propose(int round, List<Member> members, boolean admit) {
+        String own = proposal(round, self.rank);
+        store.set(own, decide(round, members, admit).bytes());
+        try {
+            // The store refuses a second addition, because the sum exceeds 64 bits.
+            store.add(decider(round), Long.MAX_VALUE - self.rank);
+        } catch (RendezvousException refused) {
+            if (find(decider(round)) == null) {
+                throw refused;
+            }
+        }
+        if (chosen(round, Duration.ZERO) != self.rank) {
+            store.delete(own);
+        }
+    }
+
+    /** Returns the rank that decides a round. */
+    private int chosen(int round, Duration limit) {
+        return (int) (Long.MAX_VALUE - Counter.decode(store.get(decider(round), limit)));
     }
 
     private boolean allReady(int round, List<Member> members) {
@@ -177,8 +221,13 @@ final class MemberAgreement {
 
     /** Returns the current value of a key, or null. */
     private byte[] find(String key) {
+        return find(key, Duration.ZERO);
+    }
+
+    /** Returns the value of a key as soon as it has one, or null. */
+    private byte[] find(String key, Duration limit) {
         try {
-            return store.get(key, Duration.ZERO);
+            return store.get(key, limit);
         } catch (RendezvousTimeoutException none) {
             return null;
         }
@@ -239,7 +288,7 @@ final class MemberAgreement {
         boolean done = false;
         try {
             while (true) {
-                byte[] round = round(ADMISSION_SLICE);
+                byte[] round = find(admitted(self), ADMISSION_SLICE);
                 if (round != null) {
                     done = true;
                     return Integer.parseInt(new String(round, StandardCharsets.UTF_8));
@@ -257,14 +306,6 @@ final class MemberAgreement {
             if (!done) {
                 withdraw();
             }
-        }
-    }
-
-    private byte[] round(Duration slice) {
-        try {
-            return store.get(admitted(self), slice);
-        } catch (RendezvousTimeoutException notYet) {
-            return null;
         }
     }
 
@@ -289,7 +330,7 @@ final class MemberAgreement {
 
     /** Returns the decision of a round that is over. */
     Decision decision(int round, Duration limit) {
-        return Decision.of(store.get(key(round, "decision"), limit));
+        return Decision.of(store.get(proposal(round, chosen(round, limit)), limit));
     }
 
     /** True if the process of a member has ended; waits a moment for the store to notice that. */

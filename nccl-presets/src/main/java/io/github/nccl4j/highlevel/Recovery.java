@@ -151,8 +151,9 @@ public final class Recovery implements AutoCloseable {
      * survivors: each rank calls it after an exception, or when it learns in another way that the communicator is to be
      * replaced. Allowed also if no rank is lost.
      *
-     * <p>Objects that were created from the old communicator are unusable afterwards. If further ranks are lost meanwhile,
-     * the others begin again. If this throws, all surviving ranks may call it again.
+     * <p>Objects that were created from the old communicator are unusable afterwards. If further ranks are lost meanwhile, at any
+     * moment, the others begin again, and wait for none of them once the store has noticed its end. If this throws, all surviving
+     * ranks may call it again, except those that the others have counted as lost.
      *
      * @param patience the time to wait for ranks that may be lost; must exceed the time that the other ranks need to
      *     notice the failure, which is at most the communicator's {@linkplain CommunicatorBuilder#deadline deadline}
@@ -281,17 +282,16 @@ public final class Recovery implements AutoCloseable {
 
     /** Agrees on the members and makes their communicator, again if that fails because one of them was lost. */
     private void change(Means first, Duration patience, long limit) {
+        // A call after the one that has thrown this must not decide for the others.
+        requireMember();
         Means able = first;
         for (int attempt = 1; ; attempt++) {
             round++;
             boundary = 0;
             Decision decision = agreement.agree(round, members, able, attempt == 1, patience, limit);
-            if (!decision.members().contains(agreement.self())) {
-                throw new RendezvousException("rank " + store.rank() + " was declared lost by the others, ranks "
-                        + decision.members() + ": it did not arrive within their patience");
-            }
             List<Member> before = members;
             members = decision.members();
+            requireMember();
             try {
                 make(decision, before);
                 return;
@@ -303,6 +303,13 @@ public final class Recovery implements AutoCloseable {
                 }
                 able = Means.CREATE;
             }
+        }
+    }
+
+    private void requireMember() {
+        if (!members.contains(agreement.self())) {
+            throw new RendezvousException("rank " + store.rank() + " was declared lost by the others, ranks " + members
+                    + ": it did not arrive within their patience");
         }
     }
 

@@ -10,16 +10,22 @@ import io.github.nccl4j.highlevel.MemberAgreement.Means;
 import io.github.nccl4j.highlevel.MemberAgreement.Member;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.RendezvousTimeoutException;
+import io.github.nccl4j.launch.Store;
+import io.github.nccl4j.tests.launch.WatchedStore;
+import io.github.nccl4j.tools.support.Threads;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** What the members of a recovery decide, of whom each one in turn decides alone, at a store in this process. */
 @Timeout(60)
@@ -224,7 +230,100 @@ class MemberAgreementTest {
         assertEquals(Set.of("r-1-alive-1"), store.keys("r-1-alive").keySet());
         assertEquals(
                 Set.of("r-2-alive-0", "r-2-alive-1"), store.keys("r-2-alive").keySet());
-        assertEquals(Map.of("r-1-decision", "CREATE 0,1 -"), store.keys("r-1-decision"));
+        assertEquals(Map.of("r-1-proposal-0", "CREATE 0,1 -"), store.keys("r-1-proposal"));
+    }
+
+    /** What a process that has ended throws. */
+    private static final class Ended extends Error {
+        private static final long serialVersionUID = 1;
+    }
+
+    /** The store of a rank, which runs an action before its n-th call from 0. */
+    private Store failingAt(int rank, int n, Runnable action) {
+        AtomicInteger left = new AtomicInteger(n);
+        return WatchedStore.of(store.of(rank, 0), call -> {
+            if (left.getAndDecrement() == 0) {
+                action.run();
+            }
+        });
+    }
+
+    private CompletableFuture<Decision> agrees(Store from, Duration limit) {
+        return CompletableFuture.supplyAsync(
+                () -> new MemberAgreement(from, "r")
+                        .agree(1, members(0, 1, 2, 3), Means.SHRINK, true, LONG, limit.toNanos()),
+                Threads.EACH);
+    }
+
+    /** Ranks 1 and 2 agree at once, wherever rank 0 or rank 3 ends. */
+    @ParameterizedTest
+    @ValueSource(ints = {0, 3})
+    void memberThatEndsAtAnyCallIsNotWaitedFor(int victim) {
+        int calls = 0;
+        boolean ended = true;
+        for (; ended; calls++) {
+            store.clear();
+            store.connect(victim, 0).connect(3 - victim, -1);
+            CompletableFuture<Decision> last = agrees(
+                    failingAt(victim, calls, () -> {
+                        store.connect(victim, -1);
+                        throw new Ended();
+                    }),
+                    LONG);
+            CompletableFuture<Decision> first = agrees(store.of(1, 0), LONG);
+            Decision decision = agrees(store.of(2, 0), LONG).join();
+            assertEquals(decision, first.join(), "at call " + calls);
+            assertTrue(decision.survivors().containsAll(members(1, 2)), decision::toString);
+            ended = last.handle((result, failure) -> failure != null).join();
+            if (!ended) {
+                assertEquals(decision, last.join());
+            }
+        }
+        assertTrue(calls > 6, "calls of a member: " + calls);
+    }
+
+    /** Ranks 1 and 2 agree after their patience, wherever rank 0 is stopped; it learns their decision when it continues. */
+    @Test
+    void memberThatIsStoppedAtAnyCallIsNotWaitedFor() {
+        Duration patience = Duration.ofMillis(150);
+        boolean stopped = true;
+        for (int call = 0; stopped; call++) {
+            store.clear();
+            CountDownLatch isStopped = new CountDownLatch(1);
+            CompletableFuture<Void> continues = new CompletableFuture<>();
+            store.connect(3, -1);
+            CompletableFuture<Decision> late = agrees(
+                    failingAt(0, call, () -> {
+                        isStopped.countDown();
+                        continues.join();
+                    }),
+                    patience);
+            CompletableFuture<Decision> first = agrees(store.of(1, 0), patience);
+            Decision decision = agrees(store.of(2, 0), patience).join();
+            assertEquals(decision, first.join(), "at call " + call);
+            assertTrue(decision.survivors().containsAll(members(1, 2)), decision::toString);
+            continues.complete(null);
+            assertEquals(decision, late.join());
+            stopped = isStopped.getCount() == 0;
+        }
+    }
+
+    /** A thousand members keep one decision, not a thousand proposals of a thousand members. */
+    @Test
+    void proposalsThatAreNoDecisionAreDeleted() {
+        says(1, "0", Means.SHRINK);
+        says(1, "1", Means.SHRINK);
+        Store first = WatchedStore.of(store.of(0, 0), call -> {
+            while (call.equals("set r-1-proposal-0")
+                    && store.keys("r-1-decider").isEmpty()) {
+                Thread.onSpinWait();
+            }
+        });
+        store.connect(2, -1).connect(3, -1);
+        CompletableFuture<Decision> late = agrees(first, LONG);
+        Decision decision = agrees(store.of(1, 0), LONG).join();
+        assertEquals(decision, late.join());
+        assertEquals(Set.of("r-1-proposal-1"), store.keys("r-1-proposal").keySet());
     }
 
     @Test

@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.launch.Rendezvous;
+import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.RendezvousTimeoutException;
 import io.github.nccl4j.launch.Store;
 import java.nio.charset.StandardCharsets;
@@ -29,6 +30,10 @@ final class MemoryStore {
     MemoryStore connect(int rank, int attempt) {
         attempts[rank] = attempt;
         return this;
+    }
+
+    synchronized void clear() {
+        values.clear();
     }
 
     /** The keys that begin with a prefix, with their values as text. */
@@ -129,9 +134,14 @@ final class MemoryStore {
         public long add(String key, long delta) {
             synchronized (MemoryStore.this) {
                 byte[] old = values.get(key);
-                long sum = delta + (old == null ? 0 : Long.parseLong(new String(old, StandardCharsets.UTF_8)));
-                set(key, Long.toString(sum).getBytes(StandardCharsets.UTF_8));
-                return sum;
+                long value = old == null ? 0 : Long.parseLong(new String(old, StandardCharsets.UTF_8));
+                try {
+                    long sum = Math.addExact(value, delta);
+                    set(key, Long.toString(sum).getBytes(StandardCharsets.UTF_8));
+                    return sum;
+                } catch (ArithmeticException overflow) {
+                    throw new RendezvousException("the sum is too large: " + value + " + " + delta, overflow);
+                }
             }
         }
 

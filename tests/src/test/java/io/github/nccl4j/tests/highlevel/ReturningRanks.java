@@ -75,7 +75,7 @@ final class ReturningRanks implements AutoCloseable {
         return open(rank(rank));
     }
 
-    private static TcpStore open(RankInfo rank) {
+    static TcpStore open(RankInfo rank) {
         return TcpStore.builder()
                 .withoutSecret()
                 .withoutServer()

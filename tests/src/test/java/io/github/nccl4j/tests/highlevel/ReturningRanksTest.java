@@ -190,7 +190,7 @@ class ReturningRanksTest {
             return true;
         }
         store.set("sums-2-alive-1", new byte[] {2});
-        store.get("sums-2-decision", ReturningRanks.PATIENCE);
+        store.get("sums-2-decider", ReturningRanks.PATIENCE);
         return false;
     }
 
