@@ -9,6 +9,7 @@ import io.github.nccl4j.launch.Membership;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;
+import io.github.nccl4j.launch.Store;
 import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NcclLibraryException;
@@ -46,7 +47,9 @@ public final class CommunicatorBuilder {
     CommunicatorBuilder() {}
 
     /**
-     * Sets the device of the communicator's buffers and streams. Default: {@link Device#current()}.
+     * Sets the device of the communicator's buffers and streams. Default: the device of the local rank, for {@link
+     * #fromEnvironment()}, {@link Recovery#begin}, and, if the launcher has set the local rank, {@link
+     * #create(Rendezvous)}; otherwise {@link Device#current()}.
      *
      * @param device a CUDA device, or host memory with the host engine
      * @return this builder
@@ -216,7 +219,8 @@ public final class CommunicatorBuilder {
 
     /**
      * Creates the communicator of all ranks of a rendezvous. Collective: the ranks first exchange their engines and
-     * GPUs, and rank 0 creates the id.
+     * GPUs, and rank 0 creates the id. If no device was set, and the launcher of this process has set its local rank, the
+     * local rank determines the device.
      *
      * <p>The deadline applies once to the exchange and once to the creation. If a rank fails before the creation, for
      * example because it has no library or device, the other ranks get its reason at once. After a failure the
@@ -238,7 +242,7 @@ public final class CommunicatorBuilder {
      * @throws NcclResultException if NCCL fails
      */
     public Communicator create(Rendezvous rendezvous) {
-        return create(rendezvous, OwnDevice.of(this::chosenDevice));
+        return create(rendezvous, ownDevice());
     }
 
     /**
@@ -264,22 +268,56 @@ public final class CommunicatorBuilder {
             // A single rank needs no rendezvous, and no port for it.
             return create(List.of(UniqueId.create()), 0, 1, device == null ? OwnDevice.find(self) : chosenDevice());
         }
-        OwnDevice own = device != null
-                ? OwnDevice.of(this::chosenDevice)
-                : self.hasLocalRank() ? OwnDevice.start(self) : OwnDevice.unlocated(self);
+        OwnDevice own = ownDevice(self);
         if (self.rank() > 0) {
             RankHandshake.requireDevice(own, self);
         }
         Rendezvous rendezvous = RankHandshake.nextOfJob(self, settings.deadline());
-        if (!self.hasLocalRank()) {
-            // Collective: all ranks take part, even if only one needs it.
-            RankInfo located = new RankHandshake(rendezvous, settings.deadline()).locate(own, self);
-            own = device == null ? OwnDevice.start(located) : own;
-        }
-        return create(rendezvous, own);
+        return create(rendezvous, locate(own, self, rendezvous));
     }
 
-    private Communicator create(Rendezvous rendezvous, OwnDevice own) {
+    /** This process among the ranks that its launcher started, or null. */
+    private static RankInfo launched() {
+        try {
+            RankInfo self = RankInfo.fromEnvironment();
+            return self.worldSize() == 1 ? null : self;
+        } catch (IllegalArgumentException incomplete) {
+            // Nothing that a program with a rendezvous of its own needs.
+            return null;
+        }
+    }
+
+    private OwnDevice ownDevice() {
+        RankInfo self = launched();
+        return self != null && self.hasLocalRank() ? ownDevice(self) : OwnDevice.of(this::chosenDevice);
+    }
+
+    private OwnDevice ownDevice(RankInfo self) {
+        return device != null
+                ? OwnDevice.of(this::chosenDevice)
+                : self.hasLocalRank() ? OwnDevice.start(self) : OwnDevice.unlocated(self);
+    }
+
+    /** Finds the device of a rank without a local rank. Collective: all ranks take part, even if only one needs it. */
+    private OwnDevice locate(OwnDevice own, RankInfo self, Rendezvous all) {
+        if (self.hasLocalRank()) {
+            return own;
+        }
+        RankInfo located = new RankHandshake(all, settings.deadline()).locate(own, self);
+        return device == null ? OwnDevice.start(located) : own;
+    }
+
+    /**
+     * Returns the device of a rank that comes to a store of all ranks, for each communicator that it makes there. Collective
+     * among the first processes of the ranks if the launcher has not set the local rank.
+     */
+    OwnDevice ownDevice(Store store, String scope) {
+        RankInfo self = launched();
+        boolean isRank = self != null && self.rank() == store.rank() && self.worldSize() == store.size();
+        return isRank && store.attempt() == 0 ? locate(ownDevice(self), self, store.scope(scope)) : ownDevice();
+    }
+
+    Communicator create(Rendezvous rendezvous, OwnDevice own) {
         PeerWatch peers = new PeerWatch();
         // From now on the end of this process is a loss for the others.
         Membership creating = peers.enter(rendezvous, "creating", rendezvous.rank());
@@ -486,14 +524,14 @@ public final class CommunicatorBuilder {
     public Communicator join(UniqueId id, int rank, int size) {
         Objects.requireNonNull(id, "id");
         requireRank(rank, size);
-        return join(id, rank, size, null);
+        return join(id, rank, size, OwnDevice.of(this::chosenDevice), null);
     }
 
     /** The ranks can name the communicator, and are watched, only if {@code peers} is not null. */
-    private Communicator join(UniqueId id, int rank, int size, PeerWatch peers) {
+    private Communicator join(UniqueId id, int rank, int size, OwnDevice own, PeerWatch peers) {
         NcclLibrary library = NcclLibrary.get();
         library.require("ncclCommGrow");
-        Device on = chosenDevice();
+        Device on = own.get();
         NativeArguments arguments = new NativeArguments(config, List.of(id), library);
         Communicator communicator = empty(library, on);
         CommunicatorCore core = communicator.core();
@@ -515,16 +553,16 @@ public final class CommunicatorBuilder {
     }
 
     /** As {@link #join(UniqueId, int, int)}, as the rank of a rendezvous of all ranks after growing. Collective. */
-    Communicator join(Rendezvous all) {
+    Communicator join(Rendezvous all, OwnDevice own) {
         PeerWatch peers = new PeerWatch();
         Membership growing = peers.enter(all, "growing", all.rank());
         CommunicatorSettings given = settings;
         try {
             RankHandshake handshake = new RankHandshake(all, settings.deadline());
-            handshake.exchangeDescriptions(OwnDevice.of(this::chosenDevice));
+            handshake.exchangeDescriptions(own);
             UniqueId id = handshake.broadcastId(null);
             settings = settings.withRendezvous(all);
-            return join(id, all.rank(), all.size(), peers);
+            return join(id, all.rank(), all.size(), own, peers);
         } finally {
             settings = given;
             if (growing != null) {

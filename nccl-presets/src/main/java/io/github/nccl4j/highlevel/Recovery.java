@@ -71,6 +71,7 @@ public final class Recovery implements AutoCloseable {
     private final Store store;
     private final CommunicatorBuilder builder;
     private final MemberAgreement agreement;
+    private final OwnDevice device;
 
     /** By the rank in the communicator. */
     private List<Member> members;
@@ -90,10 +91,11 @@ public final class Recovery implements AutoCloseable {
         this.store = store;
         this.builder = builder;
         agreement = new MemberAgreement(store, name);
+        device = builder.ownDevice(store, name);
         hasState = store.attempt() == 0;
         if (hasState) {
             members = agreement.original();
-            communicator = builder.create(store.scope(name));
+            communicator = builder.create(store.scope(name), device);
         } else {
             comeBack();
         }
@@ -102,6 +104,10 @@ public final class Recovery implements AutoCloseable {
     /**
      * Creates the communicator of all ranks of a store. Collective. If this process {@linkplain Store#attempt has taken the
      * place} of a lost one, waits instead until the other ranks admit it, up to the deadline of the builder.
+     *
+     * <p>If the builder has no device, the local rank determines it, as for {@link CommunicatorBuilder#fromEnvironment()}; if
+     * no launcher started the ranks, or this process has taken a place and the launcher has not set its local rank, it is
+     * {@link Device#current()}.
      *
      * @param store the store of the ranks, used now and by each recovery; must stay open while the recovery is used
      * @param name a name that is unique at this store; the same on all ranks, without a slash
@@ -361,7 +367,7 @@ public final class Recovery implements AutoCloseable {
                 };
         if (made == null) {
             abort();
-            made = builder.create(all);
+            made = builder.create(all, device);
         }
         Communicator old = communicator;
         communicator = made;
@@ -390,7 +396,10 @@ public final class Recovery implements AutoCloseable {
     private Communicator grow(Decision decision) {
         Rendezvous all = agreement.scope(round, "grown", members);
         return derive(
-                all, () -> decision.admitted().contains(agreement.self()) ? builder.join(all) : communicator.grow(all));
+                all,
+                () -> decision.admitted().contains(agreement.self())
+                        ? builder.join(all, device)
+                        : communicator.grow(all));
     }
 
     /** Derives a communicator; returns null if that failed on any rank. */

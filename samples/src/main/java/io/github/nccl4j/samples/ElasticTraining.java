@@ -2,19 +2,16 @@ package io.github.nccl4j.samples;
 
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CudaStream;
-import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Float64;
 import io.github.nccl4j.highlevel.Element.Int64;
 import io.github.nccl4j.highlevel.ElementType;
-import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.highlevel.NcclRemoteException;
 import io.github.nccl4j.highlevel.NcclTimeoutException;
 import io.github.nccl4j.highlevel.Recovery;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.TcpStore;
-import io.github.nccl4j.library.Engine;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.Arrays;
@@ -58,12 +55,12 @@ public final class ElasticTraining {
         Random random = new Random(1);
         double[][] data = Stream.generate(() -> point(random)).limit(1000).toArray(double[][]::new);
         TcpStore store = TcpStore.ofProcess(self, PATIENCE);
-        boolean onHost = NcclLibrary.get().engine() == Engine.HOST;
-        Device device = onHost ? Device.host() : Device.cuda(self.device(Device.cudaCount()));
-        var settings = Communicator.builder().device(device).deadline(PATIENCE);
-        try (CudaStream stream = CudaStream.nonBlocking(device);
-                DeviceBuffer<Float64> weights = device.allocate(ElementType.FLOAT64, WEIGHTS);
-                Recovery recovery = Recovery.begin(store, "training", settings)) {
+        var settings = Communicator.builder().deadline(PATIENCE);
+        try (Recovery recovery = Recovery.begin(store, "training", settings);
+                CudaStream stream =
+                        CudaStream.nonBlocking(recovery.communicator().device());
+                DeviceBuffer<Float64> weights =
+                        recovery.communicator().device().allocate(ElementType.FLOAT64, WEIGHTS)) {
             // A process that comes back has no weights, and must not end with these.
             weights.fill(store.attempt() == 0 ? 0 : Double.NaN);
             int step = 0;

@@ -2,18 +2,15 @@ package io.github.nccl4j.samples;
 
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CudaStream;
-import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Int64;
 import io.github.nccl4j.highlevel.ElementType;
-import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.highlevel.NcclRemoteException;
 import io.github.nccl4j.highlevel.NcclTimeoutException;
 import io.github.nccl4j.highlevel.Recovery;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.TcpStore;
-import io.github.nccl4j.library.Engine;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -57,16 +54,14 @@ public final class SurviveAFailure {
         // Not rank 0, whose process runs the store under launchers other than the command nccl4j.
         int victim = self.worldSize() - 1;
         TcpStore store = TcpStore.ofProcess(self, START);
-        Device device = NcclLibrary.get().engine() == Engine.HOST
-                ? Device.host()
-                : Device.cuda(store.locate(self, START).device(Device.cudaCount()));
         // The ranks that contributed to each completed step, and the sums after it; before the first step, none.
         List<List<Integer>> contributors = new ArrayList<>();
         List<long[]> states = new ArrayList<>(List.of(new long[count]));
-        try (Recovery recovery = Recovery.begin(
-                        store, "steps", Communicator.builder().device(device).deadline(Duration.ofSeconds(deadline)));
-                CudaStream stream = CudaStream.nonBlocking(device);
-                DeviceBuffer<Int64> buffer = device.allocate(ElementType.INT64, count)) {
+        var settings = Communicator.builder().deadline(Duration.ofSeconds(deadline));
+        try (Recovery recovery = Recovery.begin(store, "steps", settings);
+                CudaStream stream =
+                        CudaStream.nonBlocking(recovery.communicator().device());
+                DeviceBuffer<Int64> buffer = recovery.communicator().device().allocate(ElementType.INT64, count)) {
             while (contributors.size() < steps) {
                 int step = contributors.size();
                 if (step == steps / 2 && self.rank() == victim) {

@@ -66,9 +66,13 @@ class FromEnvironmentTest {
     }
 
     private static List<Outcome> run(int world, IntFunction<ChildJvm> rank) {
+        return run(JobScenario.class, world, rank);
+    }
+
+    private static List<Outcome> run(Class<?> program, int world, IntFunction<ChildJvm> rank) {
         List<Running> running = new ArrayList<>();
         for (int r = 0; r < world; r++) {
-            running.add(rank.apply(r).start(JobScenario.class));
+            running.add(rank.apply(r).start(program));
         }
         return running.stream().map(Running::await).toList();
     }
@@ -162,6 +166,26 @@ class FromEnvironmentTest {
         assertRanks0And2ShareAGpu(run(3, rank -> script(onGpus(cuda, 2), rank, 3)));
         assertRanks0And2ShareAGpu(run(3, rank -> script(onGpus(cuda, 3), rank, 3)
                 .environment("NCCL_HOSTID", rank == 2 ? "second" : "first")));
+    }
+
+    /** Each rank has a GPU of its own, in a recovery and in a communicator that is created at a store. */
+    @Test
+    void gpuIsThatOfTheLocalRankAtAStore(@TempDir Path folder) throws IOException {
+        FakeCuda cuda = fake(folder);
+        List<Outcome> located = run(DeviceOfRankScenario.class, 2, rank -> torchrun(onGpus(cuda, 2), rank, 2));
+        List<Outcome> unlocated = run(DeviceOfRankScenario.class, 2, rank -> script(onGpus(cuda, 2), rank, 2));
+        for (int rank = 0; rank < 2; rank++) {
+            String device = "CUDA device " + rank;
+            assertLines(located.get(rank), "begin: " + device, "recover: " + device, "create: " + device);
+            assertLines(unlocated.get(rank), "begin: " + device, "recover: " + device);
+        }
+    }
+
+    private static void assertLines(Outcome outcome, String... lines) {
+        assertEquals(0, outcome.exitCode(), outcome::output);
+        for (String line : lines) {
+            assertTrue(outcome.output().contains(line + "\n"), outcome::output);
+        }
     }
 
     private static void assertRanks0And2ShareAGpu(List<Outcome> ranks) {
