@@ -2,7 +2,6 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.memory.Bounds;
-import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.memory.StalledDevices;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NativeLibrary;
@@ -33,7 +32,8 @@ record MemoryAllocation(long address, Runnable free) {
         if (bytes > Long.MAX_VALUE - HOST_ALIGNMENT) {
             throw new OutOfMemoryError("cannot allocate " + bytes + " bytes of host memory");
         }
-        NativeMemory.requireJavaCpp();
+        // Throws the reason if native code could not be loaded; JavaCPP's methods only report that they are missing.
+        NativeLibrary.isLoaded();
         Pointer memory = Pointer.malloc(bytes + HOST_ALIGNMENT);
         if (memory == null || memory.isNull()) {
             throw new OutOfMemoryError("cannot allocate " + bytes + " bytes of host memory");

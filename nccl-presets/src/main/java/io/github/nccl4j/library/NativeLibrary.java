@@ -17,6 +17,7 @@ import org.bytedeco.javacpp.annotation.Name;
 import org.bytedeco.javacpp.annotation.Namespace;
 import org.bytedeco.javacpp.annotation.Properties;
 import org.bytedeco.javacpp.annotation.StdString;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The native library behind {@link io.github.nccl4j.global.nccl}: its choice, its version, and its functions.
@@ -49,20 +50,25 @@ public final class NativeLibrary {
 
     private static final String HOST_RESOURCE = "io/github/nccl4j/host/%s/libnccl4j_host.so";
 
+    /** The reason why this class's native methods cannot be called; null if they can. */
+    private static @Nullable NcclLibraryException failure;
+
     static {
-        avoidUnspellableHome();
-        // Initialises Pointer before this thread takes the loader's lock. Else a deadlock is possible with a thread
-        // that initialises Pointer, holds the lock of that class, and waits for the loader's lock.
-        Pointer.isNull(null);
         try {
+            NativeFiles.chooseFolder();
+            NativeFiles.unpack(Pointer.class);
+            // Initialises Pointer before this thread takes the loader's lock. Else a deadlock is possible with a thread
+            // that initialises Pointer, holds the lock of that class, and waits for the loader's lock.
+            Pointer.isNull(null);
             loadJavaCpp();
+            NativeFiles.unpack(NativeLibrary.class);
             Loader.load(NativeLibrary.class);
-        } catch (UnsatisfiedLinkError e) {
-            UnsatisfiedLinkError clear = new UnsatisfiedLinkError(whyNotLoaded(e));
-            clear.initCause(e);
-            throw clear;
+            configureFromSettings();
+        } catch (IOException | RuntimeException | LinkageError e) {
+            // An exception here would make the class unusable and appear only once.
+            failure = new NcclLibraryException(whyNotLoaded(e));
+            failure.initCause(e);
         }
-        configureFromSettings();
     }
 
     private NativeLibrary() {}
@@ -83,19 +89,21 @@ public final class NativeLibrary {
      */
     public record Candidate(String place, String problem) {}
 
-    /** Initialises this class. Not for programs. */
-    public static void initialize() {}
+    /** Loads the native code of this class, or throws an error, for the initialisers of other classes. Not for programs. */
+    public static void initialize() {
+        if (failure != null) {
+            UnsatisfiedLinkError error = new UnsatisfiedLinkError(failure.getMessage());
+            error.initCause(failure.getCause());
+            throw error;
+        }
+    }
 
-    /**
-     * Sets JavaCPP's cache folder if the home folder's name can't be encoded: JavaCPP would create a folder with
-     * question marks in its name. The folder here is JavaCPP's third choice.
-     */
-    private static void avoidUnspellableHome() {
-        String property = "org.bytedeco.javacpp.cachedir";
-        if (System.getProperty(property) == null
-                && !SystemText.problem(System.getProperty("user.home", "")).isEmpty()) {
-            String folder = System.getProperty("java.io.tmpdir") + "/.javacpp-" + System.getProperty("user.name");
-            System.setProperty(property, folder + "/cache");
+    /** Throws if the native methods cannot be called. */
+    private static void requireNativeCode() {
+        if (failure != null) {
+            NcclLibraryException again = new NcclLibraryException(failure.getMessage());
+            again.initCause(failure.getCause());
+            throw again;
         }
     }
 
@@ -108,10 +116,14 @@ public final class NativeLibrary {
         }
     }
 
-    private static String whyNotLoaded(UnsatisfiedLinkError error) {
+    private static String whyNotLoaded(Throwable error) {
         Throwable reason = error;
         while (reason.getCause() != null) {
             reason = reason.getCause();
+        }
+        if (reason instanceof IllegalCallerException) {
+            return "Java does not let nccl4j load native code (" + reason.getMessage() + "): start it with the option "
+                    + "--enable-native-access=" + modules();
         }
         ClassLoader loader = NativeLibrary.class.getClassLoader();
         String platform = "/" + Loader.getPlatform() + "/";
@@ -119,9 +131,23 @@ public final class NativeLibrary {
                 || loader.getResource("org/bytedeco/javacpp" + platform + "libjnijavacpp.so") == null) {
             return "nccl4j's native code for " + Loader.getPlatform()
                     + " cannot be loaded. Add io.github.nccl4j:nccl-platform to the class path, or io.github.nccl4j:nccl"
-                    + " with the classifier of the platform (linux-x86_64 or linux-arm64): " + error.getMessage();
+                    + " with the classifier of the platform (linux-x86_64 or linux-arm64)" + modulePathAdvice() + ": "
+                    + reason.getMessage();
         }
         return "nccl4j's native code cannot be loaded: " + reason.getMessage() + ". " + cacheAdvice();
+    }
+
+    /** The modules that need native access, as the option of the JVM names them. */
+    private static String modules() {
+        return NativeLibrary.class.getModule().isNamed()
+                ? NativeLibrary.class.getModule().getName() + ",org.bytedeco.javacpp,org.bytedeco.cuda"
+                : "ALL-UNNAMED";
+    }
+
+    private static String modulePathAdvice() {
+        return NativeLibrary.class.getModule().isNamed()
+                ? "; with a module path, add the option --add-modules ALL-MODULE-PATH, too"
+                : "";
     }
 
     /** Part of a message: JavaCPP's cache folder, its requirements, and the property that sets it. */
@@ -132,8 +158,8 @@ public final class NativeLibrary {
         } catch (IOException none) {
             folder = "none could be made";
         }
-        return "JavaCPP extracts it to its cache (" + folder + "), which must be writable, have free space and not be"
-                + " mounted noexec; name another folder by the system property org.bytedeco.javacpp.cachedir";
+        return "JavaCPP unpacks it into its cache (" + folder + "), which must be writable, but not for other users,"
+                + " have free space and not be mounted noexec; name another folder by the system property org.bytedeco.javacpp.cachedir";
     }
 
     /**
@@ -143,6 +169,7 @@ public final class NativeLibrary {
      * @throws NcclLibraryException if no library can be loaded
      */
     public static String path() {
+        requireNativeCode();
         byte[] path = new byte[LONGEST_PATH];
         return SystemText.fromC(path, copyPath(path, path.length));
     }
@@ -153,8 +180,10 @@ public final class NativeLibrary {
      * @return the version code
      * @throws NcclLibraryException if no library can be loaded
      */
-    @Namespace("nccl4j")
-    public static native int versionCode() throws NcclLibraryException;
+    public static int versionCode() {
+        requireNativeCode();
+        return codeOfVersion();
+    }
 
     /**
      * Returns the version of the loaded library in the usual notation.
@@ -189,8 +218,10 @@ public final class NativeLibrary {
      * @return true if the library has the function
      * @throws NcclLibraryException if no library can be loaded
      */
-    @Namespace("nccl4j")
-    public static native boolean provides(@Cast("const char*") String function) throws NcclLibraryException;
+    public static boolean provides(String function) {
+        requireNativeCode();
+        return hasFunction(function);
+    }
 
     /**
      * Returns the release or library that added a function. Loads nothing.
@@ -198,9 +229,10 @@ public final class NativeLibrary {
      * @param function a C name, such as {@code "ncclCommGrow"}
      * @return the release or library, such as "NCCL 2.29.2" or "RCCL"; empty for a name that is not in the header
      */
-    @Namespace("nccl4j")
-    @Name("releaseOf")
-    public static native String release(@Cast("const char*") String function);
+    public static String release(String function) {
+        requireNativeCode();
+        return releaseOf(function);
+    }
 
     /**
      * Returns the form of {@code ncclAlltoAllv} in the loaded library. VCCL has two forms and RCCL has a third form,
@@ -212,9 +244,10 @@ public final class NativeLibrary {
      * @return the number of arguments, 9, 10 or 11; 0 if the library lacks the function; -1 if the form is not known
      * @throws NcclLibraryException if no library can be loaded
      */
-    @Namespace("nccl4j")
-    @Name("alltoAllvForm")
-    public static native int alltoAllvArguments() throws NcclLibraryException;
+    public static int alltoAllvArguments() {
+        requireNativeCode();
+        return alltoAllvForm();
+    }
 
     /**
      * Returns true if the loaded library is VCCL, according to its version, its texts, or a declared form of {@code
@@ -223,8 +256,10 @@ public final class NativeLibrary {
      * @return true if the library is VCCL
      * @throws NcclLibraryException if no library can be loaded
      */
-    @Namespace("nccl4j")
-    public static native boolean isVccl() throws NcclLibraryException;
+    public static boolean isVccl() {
+        requireNativeCode();
+        return hasVccl();
+    }
 
     @Namespace("nccl4j")
     private static native boolean isRccl() throws NcclLibraryException;
@@ -237,6 +272,7 @@ public final class NativeLibrary {
      * @throws NcclLibraryException if no library can be loaded
      */
     public static List<String> otherCopies() {
+        requireNativeCode();
         return lines(copies());
     }
 
@@ -246,16 +282,20 @@ public final class NativeLibrary {
      * @param function a C name, such as "ncclGetUniqueId"
      * @return true if the function was called; false for a name that is not in the header
      */
-    @Namespace("nccl4j")
-    public static native boolean wasCalled(@Cast("const char*") String function);
+    public static boolean wasCalled(String function) {
+        requireNativeCode();
+        return hasCalled(function);
+    }
 
     /**
      * Returns true if the library is loaded. Loads nothing.
      *
      * @return true if the choice of the library is final
      */
-    @Namespace("nccl4j")
-    public static native boolean isLoaded();
+    public static boolean isLoaded() {
+        requireNativeCode();
+        return hasLibrary();
+    }
 
     /**
      * Returns the places of the library according to the settings, in order of precedence: every place up to the first
@@ -266,6 +306,7 @@ public final class NativeLibrary {
      * @throws NcclLibraryException if a setting is wrong
      */
     public static List<Candidate> candidates() {
+        requireNativeCode();
         List<Candidate> tried = new ArrayList<>();
         for (String place : lines(places())) {
             int end = place.indexOf(LibrarySearch.SKIPPED);
@@ -290,6 +331,7 @@ public final class NativeLibrary {
         if (library.isBlank() || library.indexOf('\n') >= 0) {
             throw new IllegalArgumentException("library must be a path or a name: '" + library + "'");
         }
+        requireNativeCode();
         configure(SystemText.toC(withProblem(library)), "", "The program chose this library.", declaredForm());
     }
 
@@ -302,6 +344,7 @@ public final class NativeLibrary {
      * @throws IllegalArgumentException if the engine is the host engine, and the host engine is not on the class path
      */
     public static void use(Engine engine) {
+        requireNativeCode();
         String candidates = lines(candidatesOf(engine.toString()));
         configure(SystemText.toC(candidates), "", "The program chose this engine.", declaredForm());
     }
@@ -321,7 +364,30 @@ public final class NativeLibrary {
         if (!name.matches("NCCL_[A-Z0-9_]+")) {
             throw new IllegalArgumentException("name must be that of a variable of NCCL, NCCL_...: '" + name + "'");
         }
+        requireNativeCode();
         setEnvironment(name, SystemText.toC(value));
+    }
+
+    /**
+     * Unpacks the native files of JavaCPP presets into JavaCPP's cache, and replaces files there that differ from those in
+     * the jars. Loads none. If several processes of a machine use presets whose libraries depend on each other, such as
+     * PyTorch's, call this method before the first use of the presets: a process that loads a file while another process
+     * unpacks the file crashes.
+     *
+     * @param presets a class of the presets, such as {@code torch.class}
+     * @throws UncheckedIOException if a file cannot be unpacked, or if another user can change it
+     * @throws NcclLibraryException if no folder for native files can be used
+     */
+    public static void unpack(Class<?> presets) {
+        requireNativeCode();
+        try {
+            NativeFiles.unpack(presets);
+        } catch (IOException e) {
+            throw new UncheckedIOException(
+                    "The native files of " + presets.getName() + " cannot be unpacked: " + e.getMessage() + ". "
+                            + cacheAdvice(),
+                    e);
+        }
     }
 
     /**
@@ -330,8 +396,10 @@ public final class NativeLibrary {
      *
      * @return the number of GPUs; 0 without a driver
      */
-    @Namespace("nccl4j")
-    public static native int gpuCount();
+    public static int gpuCount() {
+        requireNativeCode();
+        return countGpus();
+    }
 
     /**
      * Resolves the engine {@code auto} on this machine. A launcher should call this method once and pass the result to
@@ -417,12 +485,10 @@ public final class NativeLibrary {
         if (url == null) {
             throw new IllegalArgumentException("The host engine was chosen, but is not on the class path: add"
                     + " io.github.nccl4j:nccl-host with the classifier " + Loader.getPlatform()
-                    + (NativeLibrary.class.getModule().isNamed()
-                            ? "; with a module path, --add-modules ALL-MODULE-PATH, too"
-                            : ""));
+                    + modulePathAdvice());
         }
         try {
-            return Loader.cacheResource(url).getAbsolutePath();
+            return NativeFiles.cached(url).toString();
         } catch (IOException e) {
             throw new UncheckedIOException(
                     "The host engine could not be extracted from " + url + ": " + e.getMessage() + ". " + cacheAdvice(),
@@ -474,6 +540,36 @@ public final class NativeLibrary {
     private static String lines(List<String> list) {
         return String.join("\n", list);
     }
+
+    @Namespace("nccl4j")
+    @Name("versionCode")
+    private static native int codeOfVersion() throws NcclLibraryException;
+
+    @Namespace("nccl4j")
+    @Name("provides")
+    private static native boolean hasFunction(@Cast("const char*") String function) throws NcclLibraryException;
+
+    @Namespace("nccl4j")
+    private static native String releaseOf(@Cast("const char*") String function);
+
+    @Namespace("nccl4j")
+    private static native int alltoAllvForm() throws NcclLibraryException;
+
+    @Namespace("nccl4j")
+    @Name("isVccl")
+    private static native boolean hasVccl() throws NcclLibraryException;
+
+    @Namespace("nccl4j")
+    @Name("wasCalled")
+    private static native boolean hasCalled(@Cast("const char*") String function);
+
+    @Namespace("nccl4j")
+    @Name("isLoaded")
+    private static native boolean hasLibrary();
+
+    @Namespace("nccl4j")
+    @Name("gpuCount")
+    private static native int countGpus();
 
     @Namespace("nccl4j")
     private static native void configure(

@@ -1,6 +1,7 @@
 package io.github.nccl4j.pytorch;
 
 import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.tools.launch.JavaCommand;
 import io.github.nccl4j.tools.launch.Launcher;
 import java.io.PrintStream;
@@ -12,7 +13,6 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import org.bytedeco.javacpp.Loader;
 import org.bytedeco.javacpp.PointerScope;
 import org.bytedeco.pytorch.FileStore;
 import org.bytedeco.pytorch.GlooDeviceVector;
@@ -55,8 +55,7 @@ public final class GlooComparison {
      * @param out receives the line with the result
      */
     static void run(int ranks, int width, int rounds, PrintStream out) throws Exception {
-        // JavaCPP unpacks the natives; a rank that loads them while another one unpacks is killed by SIGBUS.
-        Loader.load(torch.class);
+        NativeLibrary.unpack(torch.class);
         Path file = Files.createTempFile("gloo", null);
         Files.delete(file);
         try {

@@ -4,6 +4,7 @@ import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.Recovery;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.TcpStore;
+import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.NcclException;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -40,6 +41,7 @@ final class TrainingRank {
         Path folder = Path.of(arguments[0]);
         ScalarType type = ScalarType.valueOf(arguments[1]);
         int killed = Integer.parseInt(arguments[2]);
+        NativeLibrary.unpack(torch.class);
         torch.set_num_threads(1);
         try (TcpStore store = TcpStore.open(RankInfo.fromEnvironment());
                 Recovery recovery =

@@ -15,10 +15,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
-import org.bytedeco.javacpp.Loader;
-import org.bytedeco.pytorch.global.torch;
 import org.bytedeco.pytorch.global.torch.ScalarType;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -32,12 +29,6 @@ class TrainingTest {
     Path folder;
 
     private String output;
-
-    /** A rank that loads the natives while another one unpacks them is killed by SIGBUS. */
-    @BeforeAll
-    static void unpackNatives() {
-        Loader.load(torch.class);
-    }
 
     private void train(int ranks, ScalarType type, int killed) throws Exception {
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();

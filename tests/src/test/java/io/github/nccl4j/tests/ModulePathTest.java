@@ -2,6 +2,7 @@ package io.github.nccl4j.tests;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.File;
 import java.io.IOException;
@@ -13,6 +14,7 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
+import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import javax.tools.JavaCompiler;
 import javax.tools.ToolProvider;
@@ -81,6 +83,51 @@ class ModulePathTest {
                 .run("app/app.Main");
         assertEquals(0, outcome.exitCode(), outcome.output());
         assertTrue(outcome.output().contains("module io.github.nccl4j: 2.5"), outcome.output());
+    }
+
+    /** As without the option {@code --add-modules}. */
+    @Test
+    void withoutTheNativeJarsTheOptionIsNamed() throws IOException {
+        String output =
+                load(new ChildJvm(), path -> !path.getFileName().toString().contains("linux"));
+        assertTrue(
+                output.contains("NcclLibraryException: nccl4j's native code for linux-")
+                        && output.contains("; with a module path, add the option --add-modules ALL-MODULE-PATH, too: "),
+                output);
+    }
+
+    @Test
+    void whereJavaRefusesNativeCodeTheOptionIsNamed() throws IOException {
+        assumeTrue(Runtime.version().feature() >= 24, "older Java does not refuse it");
+        String output = load(new ChildJvm().option("--illegal-native-access=deny"), path -> true);
+        assertTrue(
+                output.contains("NcclLibraryException: Java does not let nccl4j load native code (")
+                        && output.contains("): start it with the option"
+                                + " --enable-native-access=io.github.nccl4j,org.bytedeco.javacpp,org.bytedeco.cuda\n"),
+                output);
+    }
+
+    /** Loads the host engine in a module, with some of the jars. */
+    private String load(ChildJvm jvm, Predicate<Path> jars) throws IOException {
+        compile("module app { requires io.github.nccl4j; }", """
+                package app;
+                import io.github.nccl4j.highlevel.*;
+                import io.github.nccl4j.library.*;
+                public class Main {
+                    public static void main(String[] args) {
+                        try {
+                            System.out.println(NcclLibrary.get());
+                        } catch (NcclLibraryException e) {
+                            System.out.println("NcclLibraryException: " + e.getMessage());
+                        }
+                    }
+                }
+                """);
+        String path = jars().stream().filter(jars).map(Path::toString).collect(Collectors.joining(File.pathSeparator));
+        return jvm.property("nccl4j.engine", "host")
+                .modulePath(path + File.pathSeparator + folder.resolve("classes"))
+                .run("app/app.Main")
+                .output();
     }
 
     private void compile(String module, String main) throws IOException {

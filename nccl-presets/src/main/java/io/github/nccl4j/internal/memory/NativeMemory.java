@@ -16,7 +16,7 @@ public final class NativeMemory implements AutoCloseable {
     private static final AtomicLong HELD = new AtomicLong();
 
     static {
-        requireJavaCpp();
+        NativeLibrary.initialize();
     }
 
     private final int bytes;
@@ -36,14 +36,6 @@ public final class NativeMemory implements AutoCloseable {
         }
         buffer = Address.buffer(memory.address(), bytes);
         HELD.addAndGet(bytes);
-    }
-
-    /**
-     * Throws the reason if JavaCPP's native code could not be loaded; JavaCPP's methods only report that they are
-     * missing.
-     */
-    public static void requireJavaCpp() {
-        NativeLibrary.isLoaded();
     }
 
     /** Returns the number of bytes of this class that are allocated in the process. */

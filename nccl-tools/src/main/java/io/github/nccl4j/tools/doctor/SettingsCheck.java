@@ -39,7 +39,30 @@ final class SettingsCheck implements Check {
                     .ifPresent(text -> findings.add(Finding.ok("settings.file", "NCCL also reads " + file)
                             .with(text.lines().filter(line -> !line.isBlank()).toList())));
         }
+        findings.addAll(nativeAccess());
         return findings;
+    }
+
+    /** The option by which Java 24 and newer refuse native code, in the variables that each JVM reads. */
+    private List<Finding> nativeAccess() {
+        String denial = "--illegal-native-access=deny";
+        List<String> denying = new ArrayList<>();
+        boolean allowed = false;
+        for (String variable : List.of("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")) {
+            if (machine.variable(variable).contains(denial)) {
+                denying.add(variable);
+            }
+            allowed |= machine.variable(variable).contains("--enable-native-access");
+        }
+        return denying.isEmpty() || allowed
+                ? List.of()
+                : List.of(Finding.problem(
+                        "settings.native-access",
+                        String.join(" and ", denying) + " has " + denial + ": Java refuses native code",
+                        "Every call of nccl4j will fail in a JVM without the option --enable-native-access.",
+                        "Add --enable-native-access=ALL-UNNAMED, or with a module path --enable-native-access="
+                                + "io.github.nccl4j,org.bytedeco.javacpp,org.bytedeco.cuda, to the variable or to the"
+                                + " command of the JVM"));
     }
 
     /** The configuration files: first that of NCCL_CONF_FILE, or else the user's; then the system's. */

@@ -43,6 +43,7 @@ public final class HelpIds {
             Map.entry("self-test.start", "NCCL4J-0131"),
             Map.entry("self-test.interrupted", "NCCL4J-0132"),
             Map.entry("diagnostics.reported", "NCCL4J-0133"),
+            Map.entry("settings.native-access", "NCCL4J-0134"),
             // analyze
             Map.entry("call.function", "NCCL4J-0201"),
             Map.entry("call.missing", "NCCL4J-0202"),

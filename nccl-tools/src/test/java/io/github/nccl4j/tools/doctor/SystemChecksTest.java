@@ -79,6 +79,25 @@ class SystemChecksTest {
                 new ContainerCheck(machine.build()).run().get(0).details());
     }
 
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "--illegal-native-access=deny | true",
+                "-Xmx1g | false",
+                "--illegal-native-access=deny --enable-native-access=ALL-UNNAMED | false",
+            })
+    void aVariableThatLetsJavaRefuseNativeCodeIsAProblem(String options, boolean isProblem) {
+        List<String> findings = TestMachine.run(new SettingsCheck(
+                machine().variable("JDK_JAVA_OPTIONS", options).build()));
+        assertEquals(
+                isProblem,
+                findings.contains(
+                        "problem settings.native-access: JDK_JAVA_OPTIONS has --illegal-native-access=deny: Java"
+                                + " refuses native code"),
+                findings.toString());
+    }
+
     @Test
     void settingsAreListedWithoutSecrets() {
         TestMachine machine = machine()
