@@ -14,7 +14,7 @@
 
 #include <nccl4j_profiler_interface.h>
 
-#include "old_systems.h"
+#include "library_file.h"
 #include "task.h"
 
 namespace host {
@@ -45,19 +45,14 @@ __attribute__((format(printf, 5, 6))) void log(int level, unsigned long, const c
   fprintf(stderr, "nccl4j host engine: profiler plugin: %s\n", text);
 }
 
-void* openLibrary(const char* name) {
-  if (strcmp(name, "STATIC_PLUGIN") == 0) return dlopen(nullptr, RTLD_NOW | RTLD_LOCAL);
-  if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
-  return dlopen((std::string("libnccl-profiler-") + name + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
-}
-
 /** Loads the plugin that the environment names; as in NCCL, a communicator is created even if this fails. */
 void load(Loaded& plugin) {
   const char* name = getenv("NCCL_PROFILER_PLUGIN");
   if (name == nullptr || *name == '\0' || strcasecmp(name, "none") == 0) return;
-  void* library = openLibrary(name);
+  std::string why;
+  void* library = nccl4j::openPlugin(name, why);
   if (library == nullptr) {
-    log(2, 0, __FILE__, __LINE__, "can't load %s", name);
+    log(2, 0, __FILE__, __LINE__, "can't load %s: %s", name, why.c_str());
     return;
   }
   for (int version = 7; version >= 4 && plugin.table == nullptr; version--) {

@@ -27,6 +27,7 @@
 #include <string>
 #include <vector>
 
+#include "library_file.h"
 #include "old_systems.h"
 
 #include "nccl_headers.inc"
@@ -90,60 +91,26 @@ inline std::string versionText(int code) {
 
 inline std::string described(const Library& l) { return l.path + " (" + versionText(l.version) + ")"; }
 
-/**
- * Returns the defect of a file that dlopen would map, or "". dlopen trusts the sizes in the file: a truncated download
- * kills the process with SIGBUS when the missing pages are touched.
- */
-inline std::string fileProblem(const std::string& path) {
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return strerror(errno);
-  struct Close {
-    int fd;
-    ~Close() { ::close(fd); }
-  } closeAtEnd{fd};
-  struct stat st;
-  if (fileStatus(fd, &st) != 0) return strerror(errno);
-  if (!S_ISREG(st.st_mode)) return "not a regular file";
-  ElfW(Ehdr) header;
-  if (pread(fd, &header, sizeof header, 0) != (ssize_t)sizeof header || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
-    return "not a shared library (no ELF header)";
-  if (header.e_phentsize != sizeof(ElfW(Phdr))) return "not a shared library for this machine";
-  auto size = (unsigned long long)st.st_size;
-  for (unsigned i = 0; i < header.e_phnum; i++) {
-    ElfW(Phdr) segment;
-    if (pread(fd, &segment, sizeof segment, (off_t)(header.e_phoff + i * sizeof segment)) != (ssize_t)sizeof segment)
-      return "truncated: its program headers lie beyond its end";
-    if (segment.p_type == PT_LOAD && segment.p_offset + segment.p_filesz > size)
-      return "truncated: it has " + std::to_string(size) + " bytes and needs "
-          + std::to_string((unsigned long long)(segment.p_offset + segment.p_filesz));
-  }
-  return "";
-}
-
 /** Separates path and reason in a candidate that Java has skipped. */
 inline const char SKIPPED = '\x1f';
 
-/** Opens one candidate; on failure returns NULL and stores the reason in `why`. */
-inline void* openCandidate(const std::string& candidate, std::string& why) {
+/** Opens one candidate and stores its version; on failure returns NULL and stores the reason in `why`. */
+inline void* openCandidate(const std::string& candidate, int& version, std::string& why) {
   size_t skipped = candidate.find(SKIPPED);
   if (skipped != std::string::npos) {
     why = candidate.substr(skipped + 1);
     return nullptr;
   }
-  if (candidate.find('/') != std::string::npos && !(why = fileProblem(candidate)).empty()) return nullptr;
   // If another NCCL is in the global scope (LD_PRELOAD, RTLD_GLOBAL), a library's calls of its own functions would
   // reach that NCCL, unless the library is searched first. Only in this case: interposing other libraries is intended.
   int deep = dlsym(RTLD_DEFAULT, "ncclGetVersion") ? RTLD_DEEPBIND : 0;
-  void* handle = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL | deep);
-  if (!handle) {
-    const char* error = dlerror();
-    why = error ? error : "dlopen failed";
-    if (why.rfind(candidate + ": ", 0) == 0) why.erase(0, candidate.size() + 2);
-    return nullptr;
-  }
-  if (!dlsym(handle, "ncclGetVersion")) {
+  void* handle = openLibrary(candidate, RTLD_NOW | RTLD_LOCAL | deep, why);
+  if (!handle) return nullptr;
+  auto getVersion = (ncclResult_t(*)(int*))dlsym(handle, "ncclGetVersion");
+  int result = getVersion ? getVersion(&version) : ncclSuccess;
+  if (!getVersion || result != ncclSuccess) {
     dlclose(handle);
-    why = "not an NCCL library (no ncclGetVersion)";
+    why = getVersion ? "its ncclGetVersion fails with " + std::to_string(result) : "not an NCCL library (no ncclGetVersion)";
     return nullptr;
   }
   return handle;
@@ -161,7 +128,7 @@ inline void* openLocked(Library& l) {
   std::string tried;
   for (const std::string& candidate : l.candidates) {
     std::string why;
-    void* handle = openCandidate(candidate, why);
+    void* handle = openCandidate(candidate, l.version, why);
     if (!handle) {
       tried += "\n  " + candidate.substr(0, candidate.find(SKIPPED)) + ": " + why;
       continue;
@@ -169,8 +136,6 @@ inline void* openLocked(Library& l) {
     struct link_map* map = nullptr;
     bool known = dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_name && *map->l_name;
     l.path = known ? map->l_name : candidate;
-    auto getVersion = (ncclResult_t(*)(int*))dlsym(handle, "ncclGetVersion");
-    if (getVersion(&l.version) != ncclSuccess) l.version = 0;
     l.isRccl = isRcclLibrary(handle, l.path.c_str());
     void* function = dlsym(handle, "ncclAlltoAllv");
     // NVIDIA never used VCCL's own version codes, 2.26.62 and 2.26.69; VCCL's other versions have codes of NVIDIA.
@@ -357,15 +322,17 @@ inline std::string candidates() {
 
 /** Returns why a candidate can't be opened, or ""; in that case it stays open. Chooses no library. */
 inline std::string problemOf(const char* candidate) {
+  int version = 0;
   std::string why;
-  return openCandidate(candidate, why) ? "" : why;
+  return openCandidate(candidate, version, why) ? "" : why;
 }
 
 /** True if one of the candidates can be opened; that candidate stays open. Chooses no library. */
 inline bool canOpen(const char* candidates) {
+  int version = 0;
   std::string why;
   for (const std::string& candidate : lines(candidates))
-    if (openCandidate(candidate, why)) return true;
+    if (openCandidate(candidate, version, why)) return true;
   return false;
 }
 
@@ -427,12 +394,20 @@ inline int hostFree(long long memory) { NCCL4J_HOST_CALL(nccl4jHostFree, (void*)
 
 /** Returns the number of GPUs that the CUDA driver shows to this process; 0 without a driver. */
 inline int gpuCount() {
-  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  std::string why;
+  void* driver = openLibrary("libcuda.so.1", RTLD_NOW | RTLD_LOCAL, why);
   if (!driver) return 0;
   auto init = (int (*)(unsigned))dlsym(driver, "cuInit");
   auto getCount = (int (*)(int*))dlsym(driver, "cuDeviceGetCount");
   int count = 0;
   return init && getCount && init(0) == 0 && getCount(&count) == 0 ? count : 0;
+}
+
+/** Returns the argument for dlopen for a path or name. */
+inline std::string loadable(const char* library) {
+  std::string why, place = placeToOpen(library, why);
+  if (place.empty()) throw std::runtime_error(std::string(library) + ": " + why);
+  return place;
 }
 
 /** Sets a variable for libraries that are loaded later; Java's own view of the environment does not change. */

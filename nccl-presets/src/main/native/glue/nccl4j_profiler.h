@@ -26,6 +26,8 @@
 #include <string>
 #include <type_traits>
 
+#include "library_file.h"
+
 namespace __attribute__((visibility("hidden"))) nccl4j_profiler {
 
 /* The queue. */
@@ -242,23 +244,19 @@ struct Interface {
   /** The functions of the other plugin, or NULL. Those behind the first one have one form in all versions. */
   static const Plugin<Init5>* other() { return static_cast<const Plugin<Init5>*>(chainTable()); }
 
-  static void* open(const char* name) {
-    if (strcasecmp(name, "none") == 0 || *name == 0) return nullptr;
-    if (strcmp(name, "STATIC_PLUGIN") == 0) return dlopen(nullptr, RTLD_NOW | RTLD_LOCAL);
-    if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
-    return dlopen((std::string("libnccl-profiler-") + name + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
-  }
-
   /** Searches the other plugin: the one that NCCL would have loaded. Needs the mutex. */
   static void findOther(const void* ours, Logger logger) {
     Chain& chain = state().chains[version];
     if (chain.searched) return;
     chain.searched = true;
     const char* name = state().hasOther ? state().other : nullptr;
-    void* library = name != nullptr ? open(name) : dlopen("libnccl-profiler.so", RTLD_NOW | RTLD_LOCAL);
+    if (name != nullptr && (*name == 0 || strcasecmp(name, "none") == 0)) return;
+    std::string why;
+    void* library = name != nullptr ? nccl4j::openPlugin(name, why)
+                                    : nccl4j::openLibrary("libnccl-profiler.so", RTLD_NOW | RTLD_LOCAL, why);
     if (library == nullptr) {
-      bool wanted = name != nullptr && *name != 0 && strcasecmp(name, "none") != 0;
-      if (wanted && logger) logger(2, 1, __FILE__, __LINE__, "nccl4j: can't load the profiler plugin %s", name);
+      if (name != nullptr && logger)
+        logger(2, 1, __FILE__, __LINE__, "nccl4j: can't load the profiler plugin %s: %s", name, why.c_str());
       return;
     }
     for (int theirs = version; theirs >= 4; theirs--) {

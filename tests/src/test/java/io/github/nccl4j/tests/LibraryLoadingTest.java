@@ -10,6 +10,7 @@ import io.github.nccl4j.tests.ChildJvm.Outcome;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.RepeatedTest;
@@ -193,7 +194,7 @@ class LibraryLoadingTest {
                 text + ": not a shared library (no ELF header)");
 
         byte[] whole = Files.readAllBytes(StubLibraries.small(folder, 22304));
-        Path half = Files.write(folder.resolve("half.so"), java.util.Arrays.copyOf(whole, 5000));
+        Path half = Files.write(folder.resolve("half.so"), Arrays.copyOf(whole, 5000));
         assertContains(
                 run(Map.of("nccl4j.library", half), "call", "ncclGetVersion").output(),
                 half + ": truncated: it has 5000 bytes and needs ");
@@ -206,6 +207,91 @@ class LibraryLoadingTest {
         assertContains(
                 run(Map.of("nccl4j.library", other), "call", "ncclGetVersion").output(),
                 other + ": not an NCCL library (no ncclGetVersion)");
+    }
+
+    /** Runs a scenario where the linker searches these folders first. */
+    private static String runWith(String searchPath, String... scenario) {
+        return run(Map.of("nccl4j.engine", "nccl"), Map.of("LD_LIBRARY_PATH", searchPath), scenario)
+                .output();
+    }
+
+    private static Path nccl(String name, byte[] bytes) throws IOException {
+        return Files.write(Files.createDirectories(folder.resolve(name)).resolve("libnccl.so.2"), bytes);
+    }
+
+    @Test
+    void aTruncatedFileThatTheLinkerFindsByNameIsReportedNotMapped() throws IOException {
+        byte[] whole = Files.readAllBytes(StubLibraries.small(folder, 22305));
+        Path half = nccl("half", Arrays.copyOf(whole, 5000));
+        String output = runWith(half.getParent().toString(), "candidates");
+        assertContains(output, "libnccl.so.2: " + half + ": truncated: it has 5000 bytes and needs ");
+        // The linker would end its search there, too, but the places after the name are searched.
+        assertContains(output, "\n/usr/local/nccl/lib/libnccl.so.2: ");
+    }
+
+    @Test
+    void aLibraryForAnotherMachineIsReportedWithBothMachines() throws IOException {
+        boolean isArm = System.getProperty("os.arch").equals("aarch64");
+        byte[] whole = Files.readAllBytes(StubLibraries.small(folder, 22306));
+        byte[] other = whole.clone();
+        other[18] = (byte) (isArm ? 62 : 183);
+        Path otherMachine = nccl("machine", other);
+        String own = isArm ? "aarch64" : "x86-64";
+        String problem = otherMachine + ": built for " + (isArm ? "x86-64" : "aarch64") + ", this machine is " + own;
+        assertContains(run(Map.of("nccl4j.library", otherMachine), "candidates").output(), problem + "\n");
+        assertContains(runWith(otherMachine.getParent().toString(), "candidates"), "libnccl.so.2: " + problem + "\n");
+        // As the linker, the search goes on after such a file.
+        Path right = nccl("right", whole);
+        assertContains(
+                runWith(otherMachine.getParent() + ":" + right.getParent(), "describe"),
+                "path " + right + "\nversion 2.23.6");
+
+        other[4] = 1;
+        other[18] = 3;
+        Path otherWords = nccl("words", other);
+        assertContains(
+                run(Map.of("nccl4j.library", otherWords), "candidates").output(),
+                otherWords + ": built for 32-bit x86, this machine is " + own + "\n");
+    }
+
+    /** Opening a pipe waits for a writer. */
+    @Test
+    void aPipeIsNoLibrary() throws IOException, InterruptedException {
+        Path pipe = Files.createDirectory(folder.resolve("pipes")).resolve("libnccl.so.2");
+        assertEquals(0, new ProcessBuilder("mkfifo", pipe.toString()).start().waitFor());
+        assertContains(run(Map.of("nccl4j.library", pipe), "candidates").output(), pipe + ": not a regular file\n");
+        assertContains(
+                runWith(pipe.getParent().toString(), "candidates"), "libnccl.so.2: " + pipe + ": not a regular file\n");
+    }
+
+    /** The linker takes an empty element for the working directory. */
+    @Test
+    void theWorkingDirectoryIsSearchedOnlyIfASettingNamesIt() throws IOException {
+        Path here = nccl("here", Files.readAllBytes(StubLibraries.small(folder, 22307)));
+        Path other = nccl("other", Files.readAllBytes(StubLibraries.small(folder, 22403)));
+        assertContains(
+                runIn(here.getParent(), "/nowhere:", "candidates"),
+                "libnccl.so.2: only in the working directory, which an empty element of LD_LIBRARY_PATH stands for;");
+        assertContains(runIn(here.getParent(), ":" + other.getParent(), "describe"), "path " + other + "\n");
+        assertContains(runIn(here.getParent(), ".", "describe"), "version 2.23.7 ");
+    }
+
+    private static String runIn(Path folder, String searchPath, String scenario) {
+        Outcome outcome = new ChildJvm()
+                .by("sh", "-c", "cd \"$0\" && exec \"$@\"", folder.toString())
+                .property("nccl4j.engine", "nccl")
+                .environment("LD_LIBRARY_PATH", searchPath)
+                .run(LoadingScenarios.class, scenario);
+        assertEquals(0, outcome.exitCode(), outcome.output());
+        return outcome.output();
+    }
+
+    @Test
+    void aLibraryWhoseVersionCannotBeAskedIsReported() throws IOException {
+        Path library = Cxx.library(folder, "unknown", "extern \"C\" int ncclGetVersion(int*) { return 3; }");
+        assertContains(
+                run(Map.of("nccl4j.library", library), "call", "ncclGetVersion").output(),
+                library + ": its ncclGetVersion fails with 3\n");
     }
 
     @Test

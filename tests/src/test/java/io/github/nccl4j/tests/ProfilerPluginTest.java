@@ -390,7 +390,9 @@ class ProfilerPluginTest {
     @Test
     void reportsAnotherPluginThatCannotBeUsed() throws IOException {
         List<String> missing = run(5, "both", "/nowhere/libother.so");
-        assertEquals("nccl4j: can't load the profiler plugin /nowhere/libother.so", missing.get(0));
+        assertEquals(
+                "nccl4j: can't load the profiler plugin /nowhere/libother.so: No such file or directory",
+                missing.get(0));
         Path newer = other(6);
         assertEquals(
                 "nccl4j: the profiler plugin " + newer + " has no interface from v4 to v5",

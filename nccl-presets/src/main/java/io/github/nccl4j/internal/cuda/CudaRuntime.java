@@ -1,8 +1,11 @@
 package io.github.nccl4j.internal.cuda;
 
 import io.github.nccl4j.highlevel.CudaLibraryException;
+import io.github.nccl4j.internal.binding.LibraryFiles;
 import io.github.nccl4j.library.LibrarySearch;
+import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.SystemText;
+import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.List;
 import org.bytedeco.javacpp.Loader;
@@ -42,9 +45,10 @@ public final class CudaRuntime {
         List<String> tried = new ArrayList<>();
         preload(name, tried);
         try {
+            NativeLibrary.unpack(org.bytedeco.cuda.global.cudart.class);
             Class.forName("org.bytedeco.cuda.global.cudart");
             loaded = true;
-        } catch (UnsatisfiedLinkError | NoClassDefFoundError | ClassNotFoundException unusable) {
+        } catch (LinkageError | ClassNotFoundException | UncheckedIOException unusable) {
             failure = new CudaLibraryException(message(name, tried, unusable), unusable);
             throw failure;
         }
@@ -53,9 +57,9 @@ public final class CudaRuntime {
     private static void preload(String name, List<String> tried) {
         for (String candidate : new LibrarySearch(SystemText.environment()).cuda(name)) {
             try {
-                Loader.loadGlobal(candidate);
+                Loader.loadGlobal(LibraryFiles.loadable(candidate));
                 return;
-            } catch (UnsatisfiedLinkError unusable) {
+            } catch (UnsatisfiedLinkError | RuntimeException unusable) {
                 String reason = unusable.getMessage();
                 tried.add(candidate.equals(name) ? "the dynamic linker" : missing(reason) ? candidate : reason);
             }
