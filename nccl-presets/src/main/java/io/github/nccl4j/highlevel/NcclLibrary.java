@@ -7,6 +7,7 @@ import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.NcclLibraryException;
 import io.github.nccl4j.library.SystemText;
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Objects;
@@ -127,30 +128,49 @@ public final class NcclLibrary {
     }
 
     /**
-     * Loads a library; takes precedence over all settings. Must be called before any other use of NCCL.
+     * Loads a library; takes precedence over all settings. Must be called before any other use of NCCL. If the library
+     * is loaded already, does nothing.
      *
      * @param file the library
      * @return the library
-     * @throws NcclLibraryException if a library is loaded already, even the same one, or if the library can't be
-     *     loaded; after a failure to load, another library can be loaded
+     * @throws NcclLibraryException if another library is loaded already, or if the library can't be loaded; after a
+     *     failure to load, another library can be loaded
      */
     public static NcclLibrary load(Path file) {
-        NativeLibrary.use(SystemText.text(file.toAbsolutePath()));
-        return get();
+        synchronized (NcclLibrary.class) {
+            if (!isLoaded() || !isSameFile(file, get().path)) {
+                NativeLibrary.use(SystemText.text(file.toAbsolutePath()));
+            }
+            return get();
+        }
+    }
+
+    private static boolean isSameFile(Path file, Path loaded) {
+        try {
+            return Files.isSameFile(file, loaded);
+        } catch (IOException missing) {
+            return false;
+        }
     }
 
     /**
-     * As {@link #load(Path)} with the library of an engine, for example the host engine in a program's tests.
+     * As {@link #load(Path)} with the library of an engine, for example the host engine in a program's tests. If a
+     * library of this engine is loaded already, does nothing.
      *
      * @param engine the engine
      * @return the library
-     * @throws NcclLibraryException if a library is loaded already, even one of this engine, or if no library of the
-     *     engine can be loaded; after a failure to load, another library can be loaded
+     * @throws NcclLibraryException if a library of another engine is loaded already, or if no library of the engine can
+     *     be loaded; after a failure to load, another library can be loaded
      * @throws IllegalArgumentException if the engine is the host engine, and the host engine is not on the class path
      */
     public static NcclLibrary load(Engine engine) {
-        NativeLibrary.use(Objects.requireNonNull(engine, "engine"));
-        return get();
+        Objects.requireNonNull(engine, "engine");
+        synchronized (NcclLibrary.class) {
+            if (!isLoaded() || get().engine != engine) {
+                NativeLibrary.use(engine);
+            }
+            return get();
+        }
     }
 
     /**

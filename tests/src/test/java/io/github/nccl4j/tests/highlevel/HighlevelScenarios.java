@@ -22,6 +22,9 @@ final class HighlevelScenarios {
             case "load" -> load(Path.of(args[1]), Path.of(args[2]));
             case "load-host" -> {
                 attempt(() -> System.out.println(NcclLibrary.load(Engine.HOST).flavor()));
+                attempt(() -> System.out.println(NcclLibrary.load(Engine.HOST) == NcclLibrary.get()));
+                attempt(() ->
+                        System.out.println(NcclLibrary.load(NcclLibrary.get().path()) == NcclLibrary.get()));
                 attempt(() -> NcclLibrary.load(Engine.NCCL));
             }
             case "fail" -> fail();
@@ -65,6 +68,7 @@ final class HighlevelScenarios {
         attempt(() -> System.out.println(NcclLibrary.load(first)));
         System.out.println("loaded " + NcclLibrary.isLoaded());
         attempt(() -> NcclLibrary.load(second));
+        attempt(() -> System.out.println(NcclLibrary.load(first) == NcclLibrary.get()));
         System.out.println(NcclLibrary.get());
     }
 

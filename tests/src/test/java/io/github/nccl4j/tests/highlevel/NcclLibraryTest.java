@@ -111,14 +111,16 @@ class NcclLibraryTest {
                 "loaded false\nNCCL 2.19.3 from " + first
                         + "\nok\nloaded true\nNcclLibraryException: NCCL is already loaded"
                         + " from " + first + " (NCCL 2.19.3) and stays so for the life of this process; it cannot be"
-                        + " changed to " + second + "\nNCCL 2.19.3 from " + first + "\n",
+                        + " changed to " + second + "\ntrue\nok\nNCCL 2.19.3 from " + first + "\n",
                 rest);
     }
 
     @Test
     void aProgramChoosesItsEngineOnce() {
         String output = run(null, "load-host");
-        assertTrue(output.startsWith("HOST\nok\nNcclLibraryException: NCCL is already loaded from "), output);
+        assertTrue(
+                output.startsWith("HOST\nok\ntrue\nok\ntrue\nok\nNcclLibraryException: NCCL is already loaded from "),
+                output);
     }
 
     @Test
