@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/statvfs.h>
 #include <time.h>
 
 #include <atomic>
@@ -47,7 +48,7 @@ struct Record {
   uint8_t channels;       // of a kernel: its channel; kCommunicatorBegins: version of the interface
   uint8_t warps;
   uint8_t type;           // 1: collective, 2: message, 3: collective of the copy engine
-  uint8_t unused;
+  uint8_t untimed;        // kOperation: 1 if no kernels are reported
   char text[4][16];  // function, datatype, algorithm, protocol; kCommunicatorBegins: name
 };
 static_assert(sizeof(Record) == 120, "as in ProfilerQueue");
@@ -165,11 +166,13 @@ struct State {
   std::atomic<uint64_t> operations;
   std::atomic<uint32_t> communicators;
   std::atomic<int> wanted;  // events to record
+  std::atomic<bool> withoutKernels;  // NCCL must not report kernels
 
   std::mutex mutex;  // for the members below
   Chain chains[8];   // by the version that NCCL speaks
   int* masks[8];     // of NCCL, one for each copy of NCCL in this process and each version
   int versions[8];
+  uint64_t kernelMemory;  // bytes of shared memory that NCCL needs at each rank of a communicator to report kernels
   bool reading;
   bool hasOther;      // the user named another plugin, or none
   char other[4096];
@@ -197,8 +200,22 @@ inline void setMasks() {
     int theirs = __atomic_load_n(&s.chains[version].mask, __ATOMIC_RELAXED);
     int all = (s.wanted.load(std::memory_order_relaxed) | theirs) & static_cast<int>(knownEvents(version));
     if (version >= kCountsReportedKernelsOnly) all |= kKernelChannel;
+    if (s.withoutKernels.load(std::memory_order_relaxed)) all &= ~static_cast<int>(kKernelChannel);
     if (__atomic_load_n(s.masks[i], __ATOMIC_RELAXED) != all) __atomic_store_n(s.masks[i], all, __ATOMIC_RELAXED);
   }
+}
+
+/**
+ * True if shared memory has room for what the ranks of this host need to report kernels; NCCL would crash without. All of them
+ * look at the same number, whichever allocates first. Needs the mutex.
+ */
+inline bool hasKernelMemory(int nodes, int ranks) {
+  uint64_t each = state().kernelMemory;
+  if (each == 0) return true;
+  struct statvfs shared;
+  if (statvfs("/dev/shm", &shared) != 0) return false;
+  uint64_t local = static_cast<uint64_t>((ranks + nodes - 1) / (nodes > 0 ? nodes : 1));
+  return static_cast<uint64_t>(shared.f_bavail) * shared.f_frsize / each >= local;
 }
 
 inline uint64_t now() {
@@ -305,6 +322,7 @@ struct Interface {
       s.versions[i] = version;
       break;
     }
+    if (!hasKernelMemory(nodes, ranks)) s.withoutKernels.store(true, std::memory_order_relaxed);
     setMasks();
     uint32_t number = communicator->number;
     s.queue.write([&](Record& record) {
@@ -338,6 +356,7 @@ struct Interface {
       record.communicator = communicator.number;
       record.id = id;
       record.time = now();
+      record.untimed = s.withoutKernels.load(std::memory_order_relaxed) ? 1 : 0;
       if (type == kMessage) {
         record.type = 2;
         record.number = 0;
@@ -529,6 +548,21 @@ extern "C" __attribute__((visibility("default"), used)) inline void nccl4jProfil
   std::lock_guard<std::mutex> lock(s.mutex);
   s.wanted.store(on != 0 ? nccl4j_profiler::kEvents : 0, std::memory_order_relaxed);
   nccl4j_profiler::setMasks();
+}
+
+/**
+ * Sets how many bytes of shared memory NCCL needs at each rank of a communicator to report kernels. Where less is free when a
+ * communicator is created, kernels are not reported from then on.
+ */
+extern "C" __attribute__((visibility("default"), used)) inline void nccl4jProfilerKernelMemory(unsigned long long bytes) {
+  nccl4j_profiler::State& s = nccl4j_profiler::state();
+  std::lock_guard<std::mutex> lock(s.mutex);
+  s.kernelMemory = bytes;
+}
+
+/** Returns 1 if kernels are not reported because there was too little shared memory. */
+extern "C" __attribute__((visibility("default"), used)) inline int nccl4jProfilerWithoutKernels() {
+  return nccl4j_profiler::state().withoutKernels.load(std::memory_order_relaxed) ? 1 : 0;
 }
 
 /** Copies the oldest records, 120 bytes each, and returns their number; -1 while another thread reads. */

@@ -55,6 +55,10 @@ import java.util.function.Consumer;
  * slower, by a fifth to a third of the time of a call; with NCCL 2.31 and newer also while nothing is recorded, because NCCL would report
  * wrong times after it was switched.
  *
+ * <p><b>Memory.</b> Before 2.32, NCCL needs 34 MiB in {@code /dev/shm} for each rank of each communicator to report kernels, and
+ * ends the process without them. Where less is free, operations are recorded without times of their kernels, and a warning
+ * is logged.
+ *
  * <p><b>Libraries.</b> NCCL 2.27 and newer, VCCL of the same age, and the host engine, whose operations have one channel and the
  * clock of the system. RCCL has another interface. Operations of the copy engine have no times of a kernel.
  *
@@ -67,6 +71,11 @@ public final class Profiler {
     private static final String PROPERTY = "nccl4j.profile";
     private static final String PLUGIN = "NCCL_PROFILER_PLUGIN";
     private static final Version OLDEST = new Version(2, 27, 3);
+    /** Older ones crash if a file in /dev/shm, with which they report kernels, can't be created. */
+    private static final Version OLDEST_WITH_SHARED_MEMORY_CHECK = new Version(2, 32, 0);
+    /** The size of that file, at each rank of a communicator. */
+    private static final long KERNEL_MEMORY = 34L << 20;
+
     private static final List<String> CREATIONS =
             List.of("ncclCommInitRank", "ncclCommInitAll", "ncclCommInitRankConfig", "ncclCommInitRankScalable");
 
@@ -101,6 +110,7 @@ public final class Profiler {
             return size() > 1024;
         }
     };
+    private static boolean warnedOfMemory;
     private static NativeMemory batch;
     private static long published;
     private static long wallOffset;
@@ -152,6 +162,9 @@ public final class Profiler {
             String other = SystemText.environment().get(PLUGIN);
             if (other != null && !other.equals(path)) {
                 ProfilerQueue.chain(other);
+            }
+            if (!library.version().isAtLeast(OLDEST_WITH_SHARED_MEMORY_CHECK)) {
+                ProfilerQueue.kernelMemory(KERNEL_MEMORY);
             }
             NativeLibrary.setVariable(PLUGIN, path);
             prepared = true;
@@ -334,6 +347,18 @@ public final class Profiler {
 
     private static void read() {
         synchronized (READING) {
+            if (!warnedOfMemory && ProfilerQueue.withoutKernels()) {
+                warnedOfMemory = true;
+                System.getLogger("io.github.nccl4j")
+                        .log(
+                                Level.WARNING,
+                                "the profiler records no kernel times: {0} needs {1} MiB in /dev/shm for each rank of each"
+                                        + " communicator, and less was free. Enlarge /dev/shm (docker run --shm-size=1g), or"
+                                        + " use NCCL {2}",
+                                NcclLibrary.get(),
+                                KERNEL_MEMORY >> 20,
+                                OLDEST_WITH_SHARED_MEMORY_CHECK);
+            }
             if (batch == null) {
                 // Kept: the queue is read as long as the process lives.
                 batch = new NativeMemory(BATCH * ProfilerQueue.RECORD_SIZE);

@@ -101,7 +101,7 @@ class ProfilerPluginTest {
               uint32_t kind, communicator;
               uint64_t id, time, number, count, tag;
               int32_t peer;
-              unsigned char channels, warps, type, unused;
+              unsigned char channels, warps, type, untimed;
               char text[4][16];
             };
             static std::vector<Record> records(32768);
@@ -167,6 +167,15 @@ class ProfilerPluginTest {
                 stopKernel(kernel(context, operation, 2, 7000), 8000);
                 table->finalize(context);
                 print();
+              } else if (scenario == "enough" || scenario == "little") {
+                auto memory = (void (*)(unsigned long long))dlsym(library, "nccl4jProfilerKernelMemory");
+                auto without = (int (*)())dlsym(library, "nccl4jProfilerWithoutKernels");
+                memory(scenario == "enough" ? 1 : 1ull << 60);
+                record(1);
+                void* context = init("memory");
+                table->stop(start(context, collective(7, nullptr, nullptr)));
+                int taken = drain(records.data(), 32768);
+                printf("mask %x, without %d, untimed %d of %d\\n", mask, without(), records[1].untimed, taken);
               } else if (scenario == "full") {
                 void* context = init(nullptr);
                 record(1);
@@ -348,6 +357,18 @@ class ProfilerPluginTest {
         }
         lines.addAll(List.of("start 1 channel 2 at 7000", "stop 1 channel 2 at 8000", "end 1"));
         assertEquals(lines, run(version, "records"));
+    }
+
+    /** NCCL before 2.32 crashes when it can't allocate the memory with which it reports kernels. */
+    @ParameterizedTest
+    @ValueSource(ints = {4, 5, 6, 7})
+    void noKernelsWithoutTheSharedMemoryForThem(int version) throws IOException {
+        assertEquals(
+                List.of("mask " + (version < 6 ? "46" : "1046") + ", without 0, untimed 0 of 2"),
+                run(version, "enough"));
+        assertEquals(
+                List.of("mask " + (version < 6 ? "6" : "1006") + ", without 1, untimed 1 of 2"),
+                run(version, "little"));
     }
 
     @Test

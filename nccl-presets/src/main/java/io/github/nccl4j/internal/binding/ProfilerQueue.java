@@ -43,6 +43,20 @@ public final class ProfilerQueue {
     public static native void record(boolean on);
 
     /**
+     * Sets how much shared memory NCCL needs to report kernels. Where less is free when a communicator is created, kernels are
+     * not reported from then on.
+     *
+     * @param bytes the number of bytes at each rank of a communicator
+     */
+    @Name("nccl4jProfilerKernelMemory")
+    public static native void kernelMemory(@Cast("unsigned long long") long bytes);
+
+    /** {@return true if kernels are not reported because there was too little shared memory} */
+    @Name("nccl4jProfilerWithoutKernels")
+    @Cast("bool")
+    public static native boolean withoutKernels();
+
+    /**
      * Takes the oldest records.
      *
      * @param records the address of memory for the records

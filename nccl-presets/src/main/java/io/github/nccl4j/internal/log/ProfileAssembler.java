@@ -30,6 +30,7 @@ public final class ProfileAssembler {
     private static final int CHANNELS = 52;
     private static final int WARPS = 53;
     private static final int TYPE = 54;
+    private static final int UNTIMED = 55;
     private static final int TEXT = 56;
     private static final int TEXT_SIZE = 16;
 
@@ -229,7 +230,7 @@ public final class ProfileAssembler {
         operation.datatype = shared(records, at + TEXT + TEXT_SIZE);
         operation.algorithm = shared(records, at + TEXT + 2 * TEXT_SIZE);
         operation.protocol = shared(records, at + TEXT + 3 * TEXT_SIZE);
-        if (operation.channels == 0) {
+        if (operation.channels == 0 || records.get(at + UNTIMED) != 0) {
             sink.accept(operation);
             return;
         }

@@ -65,7 +65,8 @@ public final class JavaCommand {
         // Limits the default heap to 16 GB: above 32 GB a JVM starts slower. -Xmx in jvmOptions takes precedence.
         command.add("-XX:MaxRAM=64g");
         if (Runtime.version().feature() >= 24) {
-            // Only newer JVMs print warnings without it. Older ones read archived classes slowly with it: 10 to 30 ms a start.
+            // Only newer JVMs print warnings without it. Older ones read archived classes slowly with it: 10 to 30 ms a
+            // start.
             command.add("--enable-native-access=ALL-UNNAMED");
         }
         command.add("-D" + launcher);

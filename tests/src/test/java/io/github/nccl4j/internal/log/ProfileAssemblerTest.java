@@ -140,6 +140,15 @@ class ProfileAssemblerTest {
         assertEquals("AllReduce 1 rank 0 from 0 to 0", seen.get(0));
     }
 
+    @Test
+    void operationWithoutReportedKernelsIsCompleteAtOnce() {
+        communicator(1, 3);
+        assembler.add(text(record(3, 1, 1, 500, 1, 2), 56, "AllReduce").put(55, (byte) 1), 1);
+        assertEquals(List.of("AllReduce 1 rank 3 from 0 to 0"), seen);
+        assertEquals(0, assembler.pending());
+        assertEquals(0, assembler.incomplete());
+    }
+
     private static final int RECORD_SIZE = 120;
 
     private static ByteBuffer text(ByteBuffer record, int at, String text) {
