@@ -98,13 +98,28 @@ final class SharedBarrier {
     }
 
     private static Path create(int bytes) throws IOException {
-        Path memory = Path.of("/dev/shm");
-        Path file = Files.isWritable(memory)
-                ? Files.createTempFile(memory, "nccl4j-perf", null)
-                : Files.createTempFile("nccl4j-perf", null);
+        Path shared = Path.of("/dev/shm");
+        if (Files.isWritable(shared)) {
+            try {
+                return create(shared, bytes);
+            } catch (IOException full) {
+                // A file elsewhere is as good: it stays in the memory of the system while the ranks map it.
+            }
+        }
+        return create(Path.of(System.getProperty("java.io.tmpdir")), bytes);
+    }
+
+    /** Creates a file in a folder, or leaves none and names it. */
+    static Path create(Path folder, int bytes) throws IOException {
+        Path file = Files.createTempFile(folder, "nccl4j-perf", null);
         ByteBuffer content = ByteBuffer.allocate(bytes);
         content.put(MARK, UUID.randomUUID().toString().getBytes(StandardCharsets.US_ASCII));
-        Files.write(file, content.array());
+        try {
+            Files.write(file, content.array());
+        } catch (IOException e) {
+            Files.delete(file);
+            throw new IOException(file + " can't be written: " + e.getMessage(), e);
+        }
         return file;
     }
 

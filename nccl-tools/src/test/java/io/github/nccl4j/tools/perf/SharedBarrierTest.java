@@ -3,9 +3,14 @@ package io.github.nccl4j.tools.perf;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.launch.Rendezvous;
+import io.github.nccl4j.tools.launch.ChildProcesses;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -16,8 +21,10 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 
 @Timeout(600)
 class SharedBarrierTest {
@@ -147,6 +154,41 @@ class SharedBarrierTest {
             }
         } finally {
             pool.shutdownNow();
+        }
+    }
+
+    /** Where no file may have any content, as on a full file system. */
+    @Test
+    void aFileThatCannotBeWrittenIsNamedAndNotLeft(@TempDir Path folder) throws Exception {
+        ProcessBuilder builder = new ProcessBuilder(
+                        "sh",
+                        "-c",
+                        "ulimit -f 0; exec \"$@\"",
+                        "sh",
+                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                        "-XX:-UsePerfData",
+                        "-cp",
+                        System.getProperty("java.class.path"),
+                        Creation.class.getName(),
+                        folder.toString())
+                .redirectErrorStream(true);
+        Process process = ChildProcesses.start(builder);
+        String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        assertEquals(0, process.waitFor(), output);
+        assertTrue(output.matches("(?s)" + folder + "/nccl4j-perf\\d+\\.tmp can't be written: .+"), output);
+        try (Stream<Path> left = Files.list(folder)) {
+            assertEquals(List.of(), left.toList());
+        }
+    }
+
+    /** Creates the file of a barrier and prints why it can't. */
+    static final class Creation {
+        public static void main(String[] arguments) {
+            try {
+                System.out.println(SharedBarrier.create(Path.of(arguments[0]), 4096));
+            } catch (IOException e) {
+                System.out.println(e.getMessage());
+            }
         }
     }
 }
