@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "fork.h"
 #include "regroup.h"
 #include "settings.h"
 
@@ -449,11 +450,15 @@ void cancelUniqueId(const ncclUniqueId& id) noexcept {
   }
 }
 
-const uint64_t& processToken() {
+std::mutex& lockOfToken() {
   static std::mutex& mutex = *new std::mutex;
+  return mutex;
+}
+
+const uint64_t& processToken() {
   static pid_t owner = 0;
   static uint64_t token = 0;
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(lockOfToken());
   if (owner != getpid()) {
     randomBytes(&token, sizeof token);
     owner = getpid();

@@ -98,7 +98,7 @@ Fd Channel::newMemory(size_t ringBytes) {
   rlimit limit{};
   // RLIMIT_FSIZE also applies to a memfd; exceeding it raises a signal that ends the process.
   if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur < memoryBytes(ringBytes)) return memory;
-  memory = Fd(memfd_create("nccl4j", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  memory = Fd::opened([] { return memfd_create("nccl4j", MFD_CLOEXEC | MFD_ALLOW_SEALING); });
   if (!memory.valid()) return memory;
   // Seals: no process can remove pages while the other one uses them.
   if (ftruncate(memory.get(), static_cast<off_t>(memoryBytes(ringBytes))) != 0 ||

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "bootstrap.h"
@@ -53,11 +54,14 @@ class OwnId {
   std::unique_ptr<Failure> failure_;
 };
 
-void connectAt(Comm& child, const ncclUniqueId& id, int server, const char* call) {
+/** The ranks are those of the parent that become ranks of the child; the first one serves the rendezvous. */
+void connectAt(
+    Comm& child, const ncclUniqueId& id, const std::shared_ptr<Comm>& parent, const std::vector<int>& ranks, Call call) {
   if (id.internal[0] == 0) {
-    fail(ncclRemoteError, "%s: rank %d of the parent could not start the rendezvous", call, server);
+    fail(ncclRemoteError, "%s: rank %d of the parent could not start the rendezvous", callName(call), ranks.front());
   }
-  connectRanks(child, id);
+  Members members(*parent, call, ranks);
+  connectRanks(child, id, &members);
 }
 
 /** Runs one of the engine's own collectives on the parent of a communicator that is being created. */
@@ -127,11 +131,12 @@ void connectSplit(const std::shared_ptr<Comm>& parent, int color, int key, Comm&
 
   child.ranks = static_cast<int>(members.size());
   if (members.empty()) return;
-  for (size_t i = 0; i < members.size(); i++) {
-    if (members[i].second == parent->rank) child.rank = static_cast<int>(i);
+  std::vector<int> ranks;
+  for (const auto& [otherKey, rank] : members) {
+    if (rank == parent->rank) child.rank = static_cast<int>(ranks.size());
+    ranks.push_back(rank);
   }
-  int server = members.front().second;
-  connectAt(child, ids[static_cast<size_t>(server)].id, server, "CommSplit");
+  connectAt(child, ids[static_cast<size_t>(ranks.front())].id, parent, ranks, Call::CommSplit);
 }
 
 /** members are the remaining ranks of the parent, in order. */
@@ -144,7 +149,7 @@ void connectShrink(const std::shared_ptr<Comm>& parent, const std::vector<int>& 
   mine.id = own.id();
   std::vector<RegroupNote> notes = Regrouping(*parent, child, Call::CommShrink).exchange(members, mine);
   own.use();
-  connectAt(child, notes.front().id, members.front(), "CommShrink");
+  connectAt(child, notes.front().id, parent, members, Call::CommShrink);
 }
 
 void connectGrow(const std::shared_ptr<Comm>& parent, const ncclUniqueId* given, Comm& child) {
@@ -155,7 +160,9 @@ void connectGrow(const std::shared_ptr<Comm>& parent, const ncclUniqueId* given,
         "CommGrow : uniqueId of rank %d is not the one that ncclCommGetUniqueId made for this communicator",
         parent->rank);
   }
-  Members members(*parent, Call::CommGrow);
+  std::vector<int> ranks(static_cast<size_t>(parent->ranks));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  Members members(*parent, Call::CommGrow, std::move(ranks));
   connectRanks(child, id, &members);
 }
 

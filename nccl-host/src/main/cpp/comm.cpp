@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "bootstrap.h"
+#include "fork.h"
 #include "lastfound.h"
 #include "ofthread.h"
 #include "processors.h"
@@ -106,6 +107,8 @@ void checkReady(const Comm* found, ncclComm_t handle, const char* call, unsigned
 }
 
 }  // namespace
+
+std::mutex& lockOfComms() { return registry().mutex; }
 
 void Peer::queue(const Frame& frame, const char* inlined) {
   Outgoing& last = out.push_back({});

@@ -3,9 +3,7 @@
 // Handles are numbers from a counter, never addresses. An invalid or destroyed handle is therefore recognised without
 // access to memory, and no later communicator gets the same number.
 //
-// After fork() a child must not use the communicators of its parent, since both would read from the same sockets. Calls
-// from the child are refused. The child also keeps the sockets open until it calls exec or exits, so the death of the
-// parent is noticed only then.
+// After fork() a child must not use the communicators of its parent; see fork.h.
 //
 // The death of a rank is noticed at once, by the end of its sockets. A stopped (SIGSTOP) or hanging rank cannot be told
 // from a slow one: only a deadline for operations, NCCL4J_HOST_OP_TIMEOUT, ends the waiting for that rank.

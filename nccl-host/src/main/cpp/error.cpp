@@ -13,10 +13,13 @@
 #include <system_error>
 
 #include "comm.h"
+#include "fork.h"
 #include "ofthread.h"
 
 namespace host {
 namespace {
+
+const locale_t kPlain = newlocale(LC_ALL_MASK, "C", static_cast<locale_t>(nullptr));
 
 struct GlobalError {
   std::mutex mutex;
@@ -52,11 +55,9 @@ std::string formatList(const char* pattern, va_list args) {
 
 }  // namespace
 
-PlainLocale::PlainLocale()
-    : saved_(uselocale([] {
-        static const locale_t plain = newlocale(LC_ALL_MASK, "C", static_cast<locale_t>(nullptr));
-        return plain;
-      }())) {}
+PlainLocale::PlainLocale() : saved_(uselocale(kPlain)) {}
+
+std::mutex& lockOfErrors() { return globalError().mutex; }
 
 PlainLocale::~PlainLocale() { uselocale(saved_); }
 

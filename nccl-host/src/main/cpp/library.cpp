@@ -8,6 +8,7 @@
 #include <set>
 
 #include "comm.h"
+#include "fork.h"
 
 using namespace host;
 
@@ -24,6 +25,8 @@ Allocations& allocations() {
 }
 
 }  // namespace
+
+std::mutex& host::lockOfAllocations() { return allocations().mutex; }
 
 extern "C" const char* nccl4jHostEngineVersion(void) { return "1"; }
 

@@ -2,7 +2,6 @@
 
 #include "processors.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include <fstream>
 #include <string>
 
+#include "fork.h"
 #include "socket.h"
 
 namespace host {
@@ -59,15 +59,18 @@ void relax() {
 pid_t currentProcess() {
   pid_t known = process.load(std::memory_order_relaxed);
   if (known != 0) return known;
-  static const int registered =
-      pthread_atfork(nullptr, nullptr, [] { process.store(getpid(), std::memory_order_relaxed); });
   known = getpid();
-  if (registered == 0) process.store(known, std::memory_order_relaxed);
+  if (forksAreHandled()) process.store(known, std::memory_order_relaxed);
   return known;
 }
 
+void renewProcess() { process.store(getpid(), std::memory_order_relaxed); }
+
 int usableProcessors() {
-  static const int quota = quotaOfProcess();
+  // Not a static constant: a fork while another thread initializes it would leave it uninitialized for ever.
+  static std::atomic<int> known{-1};
+  int quota = known;
+  if (quota < 0) known = quota = quotaOfProcess();
   int processors = 0;
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) processors = CPU_COUNT(&allowed);

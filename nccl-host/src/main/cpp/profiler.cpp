@@ -64,10 +64,8 @@ void load(Loaded& plugin) {
 
 std::mutex mutex;
 
-Loaded& loaded() {
-  static Loaded& instance = *new Loaded;
-  return instance;
-}
+Loaded& instance = *new Loaded;
+Loaded& loaded() { return instance; }
 
 uint64_t clockTime() {
   timespec time;
@@ -89,6 +87,9 @@ size_t countOf(const Operation& operation) {
 }
 
 }  // namespace
+
+// A fork cannot wait for it, because the plugin may fork.
+void renewProfilerLock() { new (&mutex) std::mutex; }
 
 std::unique_ptr<Profiler> Profiler::open(const Comm& comm) {
   Loaded& plugin = loaded();

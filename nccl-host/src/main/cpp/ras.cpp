@@ -19,6 +19,7 @@
 
 #include "bootstrap.h"
 #include "comm.h"
+#include "fork.h"
 #include "processors.h"
 #include "rasclient.h"
 #include "settings.h"
@@ -62,7 +63,7 @@ std::pair<std::string, std::string> splitAddress(const std::string& address) {
 }
 
 Fd listenerAt(const addrinfo& address) {
-  Fd fd(socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  Fd fd = Fd::opened([&] { return socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
   int on = 1;
   // All processes of the user listen at the same port.
   bool listens = fd.valid() && setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
@@ -87,7 +88,7 @@ Fd listenForClients(const std::string& host, const std::string& port) {
 
 /** As acceptFrom, without a check of the user: clients may be on other machines. */
 bool acceptClient(const Fd& listener, Fd& out) {
-  out = Fd(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  out = Fd::opened([&] { return accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
   if (out.valid() || errno == EINTR || errno == ECONNABORTED) return true;
   if (errno == EAGAIN) return false;
   failErrno("cannot accept a client");
@@ -145,7 +146,6 @@ class Service {
     closeSockets();
   }
 
-  /** In a child of fork(), which has no thread, closes what it inherited. */
   void closeSockets() {
     wake_.reset();
     processes_.reset();
@@ -224,15 +224,22 @@ class Service {
   Fd clients_;    // invalid if the address can't be used
 };
 
+}  // namespace
+
+std::mutex& lockOfRas() {
+  static std::mutex& mutex = *new std::mutex;
+  return mutex;
+}
+
+namespace {
+
 /** The service of this process. Never destroyed: threads of the program may outlive static destructors. */
 Service& service() {
-  static std::mutex& mutex = *new std::mutex;
   static Service* instance = nullptr;
   static pid_t owner = 0;
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(lockOfRas());
   if (owner != currentProcess()) {
-    // The locks of a parent's service may be held for ever.
-    if (instance != nullptr) instance->closeSockets();
+    // A child of fork() has no thread of its parent's service, whose locks may be held for ever.
     instance = new Service;
     owner = currentProcess();
   }

@@ -255,13 +255,14 @@ __attribute__((target("avx2,fma"), flatten)) void foldWithAvx2(
     const Reduction& reduction, size_t begin, size_t end, void* dst) {
   foldAny(reduction, begin, end, dst);
 }
+
+const bool hasAvx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 #endif
 
 }  // namespace
 
 void fold(const Reduction& reduction, size_t begin, size_t end, void* dst) {
 #ifdef __x86_64__
-  static const bool hasAvx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   if (hasAvx2) return foldWithAvx2(reduction, begin, end, dst);
 #endif
   foldAny(reduction, begin, end, dst);

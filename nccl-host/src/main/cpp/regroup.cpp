@@ -153,15 +153,17 @@ void Members::check() {
   std::unique_lock<Baton> lock(parent_.operation, std::try_to_lock);
   if (!lock.owns_lock()) return;
   std::string during = format("during %s", callName(call_));
-  for (Peer& peer : parent_.peers) {
-    if (peer.rank == parent_.rank) continue;
+  for (int rank : ranks_) {
+    if (rank == parent_.rank) continue;
+    Peer& peer = parent_.peers[static_cast<size_t>(rank)];
     parent_.readControl(peer, during.c_str());
     checkTakesPart(parent_, peer, call_);
   }
 }
 
 void Members::addDescriptors(std::vector<pollfd>& polled) const {
-  for (const Peer& peer : parent_.peers) {
+  for (int rank : ranks_) {
+    const Peer& peer = parent_.peers[static_cast<size_t>(rank)];
     if (peer.control.valid()) polled.push_back({peer.control.get(), POLLIN, 0});
   }
   polled.push_back({parent_.wake.get(), POLLIN, 0});

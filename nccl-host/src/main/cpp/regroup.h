@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm.h"
@@ -57,7 +58,8 @@ class Regrouping {
  */
 class Members {
  public:
-  Members(Comm& parent, Call call) : parent_(parent), call_(call), epoch_(parent.epoch) {}
+  Members(Comm& parent, Call call, std::vector<int> ranks)
+      : parent_(parent), call_(call), ranks_(std::move(ranks)), epoch_(parent.epoch) {}
   /** Throws if one of them will not join, or if this rank's communicator is being aborted or revoked. */
   void check();
   /** Adds what may end a wait. */
@@ -66,6 +68,7 @@ class Members {
  private:
   Comm& parent_;
   const Call call_;
+  const std::vector<int> ranks_;
   const uint64_t epoch_;
 };
 

@@ -3,6 +3,7 @@
 #include "socket.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -20,6 +21,9 @@
 namespace host {
 namespace {
 
+/** By number: true if an Fd owns it. Never destroyed, because Fds of threads and singletons are not. */
+std::vector<bool>& descriptors = *new std::vector<bool>;
+
 socklen_t abstractAddress(const std::string& name, sockaddr_un& address) {
   memset(&address, 0, sizeof address);
   address.sun_family = AF_UNIX;
@@ -29,7 +33,7 @@ socklen_t abstractAddress(const std::string& name, sockaddr_un& address) {
 }
 
 Fd streamSocket() {
-  Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  Fd fd = Fd::opened([] { return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
   if (!fd.valid()) failErrno("cannot create a Unix socket");
   return fd;
 }
@@ -116,9 +120,44 @@ long receiveAny(Receive&& receive) {
 
 }  // namespace
 
+std::mutex& lockOfDescriptors() {
+  static std::mutex& mutex = *new std::mutex;
+  return mutex;
+}
+
+Fd::Fd(int fd) : fd_(fd) {
+  if (fd_ < 0) return;
+  size_t at = static_cast<size_t>(fd_);
+  if (descriptors.size() <= at) descriptors.resize(at + 1);
+  descriptors[at] = true;
+}
+
 void Fd::reset() {
-  if (fd_ >= 0) close(fd_);
+  if (fd_ < 0) return;
+  std::lock_guard<std::mutex> lock(lockOfDescriptors());
+  descriptors[static_cast<size_t>(fd_)] = false;
+  close(fd_);
   fd_ = -1;
+}
+
+void replaceDescriptors() {
+  auto next = [](size_t from) {
+    while (from < descriptors.size() && !descriptors[from]) from++;
+    return from;
+  };
+  size_t first = next(0);
+  if (first == descriptors.size()) return;
+  // The numbers stay in use: the objects that own them will close them. No system call but these needs a free number.
+  close(static_cast<int>(first));
+  int other = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  for (size_t fd = first; fd < descriptors.size(); fd = next(fd + 1)) {
+    if (other < 0) {
+      close(static_cast<int>(fd));
+    } else if (other != static_cast<int>(fd)) {
+      dup3(other, static_cast<int>(fd), O_CLOEXEC);
+    }
+  }
+  if (other >= 0 && other != static_cast<int>(first)) close(other);
 }
 
 void randomBytes(void* out, size_t count) {
@@ -149,7 +188,7 @@ Fd listenAt(const std::string& name) {
 }
 
 bool acceptFrom(const Fd& listener, Fd& out) {
-  out = Fd(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  out = Fd::opened([&] { return accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
   if (out.valid()) {
     if (!sameUser(out)) out.reset();
     return true;
@@ -218,7 +257,9 @@ long receiveSome(int fd, void* data, size_t size) {
 }
 
 long receiveWithDescriptor(int fd, void* data, size_t size, Fd& passed) {
-  return receiveAny([&] {
+  Fd arrived;
+  std::unique_lock<std::mutex> lock(lockOfDescriptors());
+  long received = receiveAny([&] {
     iovec part{data, size};
     alignas(cmsghdr) char ancillary[CMSG_SPACE(sizeof(int))] = {};
     msghdr message{};
@@ -231,14 +272,18 @@ long receiveWithDescriptor(int fd, void* data, size_t size, Fd& passed) {
     if (header != nullptr && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(int))) {
       int descriptor;
       memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
-      passed = Fd(descriptor);
+      arrived = Fd(descriptor);
     }
     return got;
   });
+  lock.unlock();
+  if (arrived.valid()) passed = std::move(arrived);
+  return received;
 }
 
 std::pair<Fd, Fd> newStream() {
   int ends[2];
+  std::lock_guard<std::mutex> lock(lockOfDescriptors());
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) {
     failErrno("cannot create a pair of Unix sockets");
   }
@@ -246,7 +291,7 @@ std::pair<Fd, Fd> newStream() {
 }
 
 Fd newEvent() {
-  Fd event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  Fd event = Fd::opened([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); });
   if (!event.valid()) failErrno("cannot create an eventfd");
   return event;
 }

@@ -12,13 +12,22 @@
 #include <utility>
 #include <vector>
 
+#include "fork.h"
+
 namespace host {
 
-/** Owns a file descriptor. */
+/** Owns a file descriptor. A child of fork() has another one in its place; see fork.h. */
 class Fd {
  public:
   Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
+  /** Needs lockOfDescriptors() since the descriptor was opened. */
+  explicit Fd(int fd);
+  /** Owns the descriptor that `open` returns; invalid if that is negative. `open` must not wait. */
+  template <class Open>
+  static Fd opened(Open&& open) {
+    std::lock_guard<std::mutex> lock(lockOfDescriptors());
+    return Fd(open());
+  }
   Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Fd& operator=(Fd&& other) noexcept {
     if (this != &other) {

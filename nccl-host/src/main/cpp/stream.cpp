@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "comm.h"
+#include "fork.h"
 #include "lastfound.h"
 #include "ofthread.h"
 #include "socket.h"
@@ -65,10 +66,8 @@ struct Scheduler {
 };
 
 // Never destroyed: threads of streams continue while the process ends.
-Scheduler& scheduler() {
-  static Scheduler& instance = *new Scheduler;
-  return instance;
-}
+Scheduler* current = new Scheduler;
+Scheduler& scheduler() { return *current; }
 
 using Lock = std::unique_lock<std::mutex>;
 
@@ -334,6 +333,18 @@ double timeOf(const Event& event, const char* call) {
 }
 
 }  // namespace
+
+std::mutex& lockOfStreams() { return scheduler().mutex; }
+
+// The items of the parent's threads never end, and their calls are on stacks that the child uses again: all of it is left alone.
+void forgetStreams() {
+  auto* fresh = new Scheduler;
+  fresh->nextStream = scheduler().nextStream;
+  fresh->nextEvent = scheduler().nextEvent;
+  current = fresh;
+  busyStreams = 0;
+  OfThread<Caller>::object = nullptr;
+}
 
 const StreamRef& requireStream(cudaStream_t handle, const char* call) {
   auto number = reinterpret_cast<uintptr_t>(handle);

@@ -70,7 +70,7 @@ TEST_F(RegroupTest, TheLastIdOfAPeerIsTheOneToGrowWith) {
 }
 
 TEST_F(RegroupTest, AMemberThatEndsWillNotJoin) {
-  Members members(*rank.comm, Call::CommGrow);
+  Members members(*rank.comm, Call::CommGrow, {0, 1});
   EXPECT_EQ("", failureOf([&] { members.check(); }));
   std::vector<pollfd> polled;
   members.addDescriptors(polled);
@@ -82,7 +82,7 @@ TEST_F(RegroupTest, AMemberThatEndsWillNotJoin) {
 }
 
 TEST_F(RegroupTest, AMemberThatDiesOrFailsWillNotJoin) {
-  Members members(*rank.comm, Call::CommGrow);
+  Members members(*rank.comm, Call::CommGrow, {0, 1});
   send(ControlKind::Fault, "reason", 7);
   EXPECT_EQ("6: reason", failureOf([&] { members.check(); }));
   // All ranks of a communicator that failed have said so.
@@ -93,7 +93,7 @@ TEST_F(RegroupTest, AMemberThatDiesOrFailsWillNotJoin) {
 }
 
 TEST_F(RegroupTest, AnAbortEndsTheWaitForMembers) {
-  Members members(*rank.comm, Call::CommGrow);
+  Members members(*rank.comm, Call::CommGrow, {0, 1});
   rank.comm->requestAbort();
   EXPECT_EQ("3: CommGrow of rank 0 was ended by an abort or revoke", failureOf([&] { members.check(); }));
 }

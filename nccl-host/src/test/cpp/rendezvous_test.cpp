@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <chrono>
 #include <thread>
 
 #include "bootstrap.h"
 #include "connected.h"
+#include "regroup.h"
 
 namespace host {
 namespace {
@@ -312,6 +314,37 @@ TEST(RankTest, TheEndOfTheServerIsReported) {
   EXPECT_EQ(gone, initWith(""));
   EXPECT_EQ(gone, initWith("abc"));
   EXPECT_EQ(gone, initWith(answerOf(AnswerKind::Table, "short", 2 * sizeof(TableEntry))));
+}
+
+// Only the parent's connections tell of the death of a rank that has not joined.
+TEST_F(ServerTest, TheDeathOfARankOfTheParentEndsTheWaitForIt) {
+  Connected parent(3);
+  // Takes no part.
+  parent.ends[2].control.reset();
+  Fd newRank = join(hello(3, 4));
+  Comm child(0, 4, 0, {});
+  std::string failure;
+  Members members(*parent.comm, Call::CommSplit, {0, 1});
+  std::thread other([&] { failure = failureOf([&] { connectRanks(child, id, &members); }); });
+  parent.ends[1].control.reset();
+  other.join();
+  EXPECT_EQ("6: rank 1 (pid 0) went away while rank 0 was in CommSplit", failure);
+  EXPECT_EQ("6: rank 0 could not connect: " + failure.substr(3), errorFrom(newRank));
+}
+
+// Another thread may read the parent's connections. It does not do so for ever.
+TEST_F(ServerTest, TheDeathIsSeenAfterAnOperationOfTheParent) {
+  Connected parent(2);
+  parent.ends[1].control.reset();
+  parent.comm->operation.lock();
+  Comm child(0, 2, 0, {});
+  std::string failure;
+  Members members(*parent.comm, Call::CommShrink, {0, 1});
+  std::thread other([&] { failure = failureOf([&] { connectRanks(child, id, &members); }); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  parent.comm->operation.unlock();
+  other.join();
+  EXPECT_EQ("6: rank 1 (pid 0) went away while rank 0 was in CommShrink", failure);
 }
 
 // The ranks choose the same way for an operation only if all of them know this.
