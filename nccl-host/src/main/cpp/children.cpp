@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "bootstrap.h"
@@ -38,7 +39,7 @@ class OwnId {
       id_ = makeUniqueId();
       made_ = true;
     } catch (const Failure& failure) {
-      failure_ = std::make_unique<Failure>(failure);
+      failure_ = failure;
     }
   }
   void use() {
@@ -51,7 +52,7 @@ class OwnId {
   ncclUniqueId id_{};
   bool made_ = false;
   bool used_ = false;
-  std::unique_ptr<Failure> failure_;
+  std::optional<Failure> failure_;
 };
 
 /** The ranks are those of the parent that become ranks of the child; the first one serves the rendezvous. */

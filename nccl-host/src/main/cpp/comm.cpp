@@ -50,6 +50,9 @@ constexpr unsigned kReadsPerLookAtClock = 64;
 /** Maximum number of messages of a peer that are read in a row. */
 constexpr int kControlTurn = 64;
 
+/** Milliseconds between the ends of two streams of a rank that dies. */
+constexpr int kEndMillis = 200;
+
 /** Limit for the unused notes of a peer: an attempt has at most 2, and those of the one before may be unused as well. */
 constexpr size_t kMostNotes = 8;
 
@@ -63,7 +66,8 @@ std::atomic<uint64_t> nextSerial{1};
 }
 
 /** The communicator that the calling thread used last. */
-LastFound<ncclComm_t, Comm>& lastComm() { return ofThread<LastFound<ncclComm_t, Comm>>(); }
+using LastComm = LastFound<ncclComm_t, Comm>;
+LastComm& lastComm() { return ofThread<LastComm>(); }
 
 void checkFound(const Comm* comm, ncclComm_t handle, const char* call) {
   if (handle == nullptr) fail(ncclInvalidArgument, "%s : comm argument is NULL", call);
@@ -268,15 +272,22 @@ std::unique_lock<Baton> Comm::interrupt(const char* reason) {
   return lock;
 }
 
-void Comm::breakDown(ncclResult_t code, const std::string& text) { breakDown(code, text, code); }
+void Comm::failOperation(const Failure& failure) noexcept {
+  std::lock_guard<Baton> lock(operation);
+  if (lifecycle.is(State::Aborted)) {
+    lifecycle.setError(failure);
+  } else {
+    breakDown(failure);
+  }
+}
 
-void Comm::breakDown(ncclResult_t code, const std::string& text, ncclResult_t codeForOthers) {
-  lifecycle.setError(code, text);
+void Comm::breakDown(const Failure& failure, ncclResult_t codeForOthers) noexcept {
+  lifecycle.setError(failure);
   if (std::exchange(reported_, true)) return;
   for (Peer& peer : peers) {
     peer.out.clear();
     // The end of the stream replaces the unsent reason: a rank that only waits for signals sees nothing else.
-    if (!sendControl(peer, ControlKind::Fault, codeForOthers, text) && peer.control.valid()) {
+    if (!sendControl(peer, ControlKind::Fault, codeForOthers, failure.text()) && peer.control.valid()) {
       shutdown(peer.control.get(), SHUT_WR);
       peer.data.announceMessage();
     }
@@ -285,8 +296,8 @@ void Comm::breakDown(ncclResult_t code, const std::string& text, ncclResult_t co
   }
 }
 
-void Comm::recordPeerFailure(ncclResult_t code, const std::string& text) {
-  if (!peerFailure_) peerFailure_ = std::make_unique<Failure>(code, text);
+void Comm::recordPeerFailure(const Failure& failure) {
+  if (!peerFailure_) peerFailure_ = failure;
 }
 
 bool Comm::sendControl(Peer& peer, ControlKind kind, int code, const std::string& text) noexcept {
@@ -301,7 +312,7 @@ bool Comm::sendControl(Peer& peer, ControlKind kind, int code, const std::string
     bool sent = sendSome(peer.control.get(), &message, sizeof message) == sizeof message;
     peer.data.announceMessage();
     return sent;
-  } catch (const Failure&) {
+  } catch (const std::exception&) {
     return false;
   }
 }
@@ -399,10 +410,11 @@ const Failure* Comm::peerFailure() {
     try {
       windows.inbox()->throwIfFaulty();
     } catch (const Failure& failure) {
-      recordPeerFailure(failure.code(), failure.text());
+      // The other ranks may have told what followed from it.
+      peerFailure_ = failure;
     }
   }
-  return peerFailure_.get();
+  return peerFailure_ ? &*peerFailure_ : nullptr;
 }
 
 void Comm::readEndReason(Peer& peer, const char* during) {
@@ -410,6 +422,20 @@ void Comm::readEndReason(Peer& peer, const char* during) {
   if (peer.announcedClose) return;
   recordPeerFailure(
       ncclRemoteError, format("rank %d (pid %d) went away %s", peer.rank, static_cast<int>(peer.pid), during));
+}
+
+void Comm::readEndReasonOfLane(Peer& peer, const char* during) {
+  readControl(peer, during);
+  if (!peer.announcedClose && !peer.controlEnded && peerFailure() == nullptr) {
+    // The streams of a rank that dies end one after the other.
+    pollfd polled{peer.control.get(), POLLIN, 0};
+    poll(&polled, 1, kEndMillis);
+    readControl(peer, during);
+  }
+  if (!peer.announcedClose && !peer.controlEnded) {
+    recordPeerFailure(
+        ncclRemoteError, format("rank %d (pid %d) takes no more puts", peer.rank, static_cast<int>(peer.pid)));
+  }
 }
 
 Inbox& Comm::openInbox() {
@@ -506,7 +532,7 @@ void registerComm(const std::shared_ptr<Comm>& comm) {
 }
 
 void unregisterComm(const Comm& comm) {
-  lastComm().forget();
+  if (auto* last = ofThreadIfAny<LastComm>()) last->forget();
   std::shared_ptr<Comm> last;  // declared before the lock, so released after it
   std::lock_guard<std::mutex> lock(registry().mutex);
   auto found = registry().comms.find(comm.handle());

@@ -280,9 +280,11 @@ class Comm {
   std::thread initThread;
 
   /** Keeps the error, and reports it to all other ranks. Needs `operation`. */
-  void breakDown(ncclResult_t code, const std::string& text);
+  void breakDown(const Failure& failure) noexcept { breakDown(failure, failure.code()); }
   /** As above with a different code for the other ranks. */
-  void breakDown(ncclResult_t code, const std::string& text, ncclResult_t codeForOthers);
+  void breakDown(const Failure& failure, ncclResult_t codeForOthers) noexcept;
+  /** For a failure outside the communication of an operation, whose locks have been released. */
+  void failOperation(const Failure& failure) noexcept;
 
   /** Reads the control stream without waiting. Needs `operation`. */
   void readControl(Peer& peer, const char* during);
@@ -306,9 +308,12 @@ class Comm {
   }
   /** The first failure that a peer reported, or NULL. Not yet this communicator's error: data in transit comes first. */
   const Failure* peerFailure();
-  void recordPeerFailure(ncclResult_t code, const std::string& text);
+  void recordPeerFailure(ncclResult_t code, const std::string& text) { recordPeerFailure(Failure(code, text)); }
+  void recordPeerFailure(const Failure& failure);
   /** Call when a stream of the peer ended. Reads the reason from the control stream; without one the rank is dead. */
   void readEndReason(Peer& peer, const char* during);
+  /** As above for the lane to this peer, which may also end because of a failure of the peer's inbox. */
+  void readEndReasonOfLane(Peer& peer, const char* during);
 
   /** Sends a message of this kind to all ranks and closes all sockets. Needs `operation`. */
   void leave(ControlKind kind);
@@ -347,7 +352,7 @@ class Comm {
   void keepNote(Peer& peer, const RegroupNote& note);
   int next(int one) const { return one + 1 == ranks ? 0 : one + 1; }
 
-  std::unique_ptr<Failure> peerFailure_;
+  std::optional<Failure> peerFailure_;
   std::optional<bool> sharesWithAll_;
   bool reported_ = false;  // the other ranks know that this rank takes no further part
   bool isFullReadDue();

@@ -20,24 +20,23 @@ namespace host {
 namespace {
 
 const locale_t kPlain = newlocale(LC_ALL_MASK, "C", static_cast<locale_t>(nullptr));
+using Text = std::shared_ptr<const std::string>;
 
 struct GlobalError {
   std::mutex mutex;
-  std::string text;
+  Text text;
 };
 
-// Never destroyed: a helper thread may still report an error while the process ends.
-GlobalError& globalError() {
-  static GlobalError& error = *new GlobalError;
-  return error;
-}
+// Made while there is memory. Never destroyed: a helper thread may still report an error while the process ends.
+GlobalError& globalError = *new GlobalError;
+const Failure& outOfMemory = *new Failure(ncclSystemError, "out of host memory");
 
 // NCCL has one text for the whole process. If ranks are threads of one process, this text is often another rank's. A
 // thread whose last communication failed therefore gets its own text; other threads get the newest of the process.
 struct ThreadError {
   bool isNew = false;
-  std::string text;
-  std::string returned;  // the last ncclGetLastError of this thread returned a pointer to this
+  Text text;
+  Text returned;  // the last ncclGetLastError of this thread returned a pointer to this
 };
 
 ThreadError& threadError() { return ofThread<ThreadError>(); }
@@ -57,7 +56,7 @@ std::string formatList(const char* pattern, va_list args) {
 
 PlainLocale::PlainLocale() : saved_(uselocale(kPlain)) {}
 
-std::mutex& lockOfErrors() { return globalError().mutex; }
+std::mutex& lockOfErrors() { return globalError.mutex; }
 
 PlainLocale::~PlainLocale() { uselocale(saved_); }
 
@@ -93,11 +92,35 @@ std::string rankList(const std::vector<int>& first, size_t count) {
   return text;
 }
 
-void recordError(const std::string& text) {
-  threadError().isNew = true;
-  threadError().text = text;
-  std::lock_guard<std::mutex> lock(globalError().mutex);
-  globalError().text = text;
+Failure failureInFlight() noexcept {
+  try {
+    try {
+      throw;
+    } catch (const Failure& failure) {
+      return failure;
+    } catch (const std::system_error& error) {
+      return Failure(ncclSystemError, error.what());
+    } catch (const std::bad_alloc&) {
+      return outOfMemory;
+    } catch (const std::exception& other) {
+      return Failure(ncclInternalError, other.what());
+    }
+  } catch (const std::bad_alloc&) {
+    return outOfMemory;
+  }
+}
+
+void recordError(const Failure& failure) noexcept {
+  {
+    std::lock_guard<std::mutex> lock(globalError.mutex);
+    globalError.text = failure.sharedText();
+  }
+  try {
+    threadError().isNew = true;
+    threadError().text = failure.sharedText();
+  } catch (const std::bad_alloc&) {
+    // The first call of a thread. It gets the newest text of the process.
+  }
 }
 
 void forgetThreadError() { threadError().isNew = false; }
@@ -107,27 +130,18 @@ const char* lastErrorText(const std::string& commText) {
   if (mine.isNew) {
     mine.returned = mine.text;
   } else if (!commText.empty()) {
-    mine.returned = commText;
+    mine.returned = std::make_shared<const std::string>(commText);
   } else {
-    std::lock_guard<std::mutex> lock(globalError().mutex);
-    mine.returned = globalError().text;
+    std::lock_guard<std::mutex> lock(globalError.mutex);
+    mine.returned = globalError.text;
   }
-  return mine.returned.c_str();
+  return mine.returned ? mine.returned->c_str() : "";
 }
 
-ncclResult_t currentExceptionToResult() {
-  try {
-    throw;
-  } catch (const Failure& failure) {
-    recordError(failure.text());
-    return failure.code();
-  } catch (const std::bad_alloc&) {
-    recordError("out of host memory");
-    return ncclSystemError;
-  } catch (const std::exception& other) {
-    recordError(other.what());
-    return ncclInternalError;
-  }
+ncclResult_t currentExceptionToResult() noexcept {
+  Failure failure = failureInFlight();
+  recordError(failure);
+  return failure.code();
 }
 
 }  // namespace host

@@ -1,11 +1,13 @@
 // error.h: errors inside the engine and at the C boundary.
 // Engine code throws Failure. At the C boundary `guarded` converts it to a result code and stores its text for
-// ncclGetLastError.
+// ncclGetLastError. Any allocation may throw as well: what handles an exception, and what a thread does outside a handler,
+// allocates nothing.
 #pragma once
 
 #include <locale.h>
 
 #include <exception>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,17 +16,23 @@
 
 namespace host {
 
+/** Copies share the text. */
 class Failure : public std::exception {
  public:
-  Failure(ncclResult_t code, std::string text) : code_(code), text_(std::move(text)) {}
+  Failure(ncclResult_t code, std::string text)
+      : code_(code), text_(std::make_shared<const std::string>(std::move(text))) {}
   ncclResult_t code() const { return code_; }
-  const std::string& text() const { return text_; }
-  const char* what() const noexcept override { return text_.c_str(); }
+  const std::string& text() const { return *text_; }
+  const std::shared_ptr<const std::string>& sharedText() const { return text_; }
+  const char* what() const noexcept override { return text_->c_str(); }
 
  private:
   ncclResult_t code_;
-  std::string text_;
+  std::shared_ptr<const std::string> text_;
 };
+
+/** The exception in flight. Allocates nothing for a Failure or for a lack of memory. */
+Failure failureInFlight() noexcept;
 
 /**
  * Switches the calling thread to the "C" locale for its lifetime. The program may set another one; a JVM sets LANG's.
@@ -58,7 +66,7 @@ std::string rankList(const std::vector<int>& ranks);
 std::string rankList(const std::vector<int>& first, size_t count);
 
 /** Stores the text of an error for the calling thread and as the process's last error. */
-void recordError(const std::string& text);
+void recordError(const Failure& failure) noexcept;
 
 /** Call after successful communication: the calling thread's older error no longer precedes that of the process. */
 void forgetThreadError();
@@ -67,7 +75,7 @@ void forgetThreadError();
 const char* lastErrorText(const std::string& commText);
 
 /** Converts the exception in flight to a result code and stores its text. */
-ncclResult_t currentExceptionToResult();
+ncclResult_t currentExceptionToResult() noexcept;
 
 /** Runs the body of an exported function. */
 template <class Body>

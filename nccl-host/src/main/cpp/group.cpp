@@ -6,6 +6,7 @@
 #include "group.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "jobs.h"
 #include "launch.h"
@@ -20,7 +21,7 @@ constexpr size_t kKeptOperations = 256;
 struct Group {
   Queue queue;
   std::vector<InitJob> jobs;
-  std::unique_ptr<Failure> failure;
+  std::optional<Failure> failure;
 };
 
 struct Groups {
@@ -69,7 +70,7 @@ ncclResult_t closeGroup(ncclSimInfo_t* simulated) {
 bool insideGroup() { return groups().depth > 0; }
 
 void noteGroupFailure(const Failure& failure) {
-  if (insideGroup() && !groups().outermost->failure) groups().outermost->failure = std::make_unique<Failure>(failure);
+  if (insideGroup() && !groups().outermost->failure) groups().outermost->failure = failure;
 }
 
 ncclResult_t submit(const CommRef& comm, Operation&& operation, const StreamRef& stream) {

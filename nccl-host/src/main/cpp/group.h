@@ -28,8 +28,8 @@ ncclResult_t guardedCall(Body&& body) {
   return guarded([&]() -> ncclResult_t {
     try {
       return body();
-    } catch (const Failure& failure) {
-      noteGroupFailure(failure);
+    } catch (const std::exception&) {
+      noteGroupFailure(failureInFlight());
       throw;
     }
   });

@@ -3,7 +3,8 @@
 #include "inbox.h"
 
 #include <algorithm>
-#include <system_error>
+
+#include "thread.h"
 
 namespace host {
 namespace {
@@ -46,14 +47,7 @@ void Inbox::addLane(int from, Fd fd) {
   Lane& lane = lanes_[static_cast<size_t>(from)];
   // The thread may be waiting for the first one.
   if (lane.fd.valid()) throw Failure(ncclInternalError, format("rank %d passed a second socket for its puts", from));
-  if (!thread_.joinable()) {
-    SignalsBlocked blocked;
-    try {
-      thread_ = std::thread([this] { run(); });
-    } catch (const std::system_error& error) {
-      throw Failure(ncclSystemError, format("cannot start the thread that takes puts: %s", error.what()));
-    }
-  }
+  if (!thread_.joinable()) thread_ = startThread("the thread that takes puts", [this] { run(); });
   lane.fd = std::move(fd);
   raiseEvent(wake_);
 }
@@ -112,9 +106,10 @@ void Inbox::clearNotification() { clearEvent(notification_); }
 void Inbox::run() {
   try {
     takePuts();
-  } catch (const Failure& failure) {
+  } catch (const std::exception&) {
+    Failure failure = failureInFlight();
     std::lock_guard<std::mutex> lock(mutex_);
-    noteFault(failure.code(), failure.text());
+    noteFault(failure);
     // Ends the lanes, since no thread reads them any more: their senders must not wait.
     for (Lane& lane : lanes_) {
       lane.ended = true;
@@ -125,8 +120,8 @@ void Inbox::run() {
 }
 
 /** Keeps the first fault only. Needs the lock. */
-void Inbox::noteFault(ncclResult_t code, const std::string& text) {
-  if (!fault_) fault_ = std::make_unique<Failure>(code, text);
+void Inbox::noteFault(const Failure& fault) noexcept {
+  if (!fault_) fault_ = fault;
 }
 
 void Inbox::takePuts() {
@@ -175,7 +170,7 @@ void Inbox::receive(int from, Lane& lane) {
     if (got == 0) return;
     if (got < 0 || (head && lane.frame.magic != kWireMagic && lane.frameBytes + static_cast<size_t>(got) >= 4)) {
       if (got > 0) {
-        noteFault(ncclInvalidUsage, format("rank %d sent something unintelligible in place of a put", from));
+        noteFault({ncclInvalidUsage, format("rank %d sent something unintelligible in place of a put", from)});
       }
       endLane(lane);
       return;
@@ -184,9 +179,9 @@ void Inbox::receive(int from, Lane& lane) {
     (head ? lane.frameBytes : lane.received) += static_cast<size_t>(got);
     if (head && lane.frameBytes == sizeof lane.frame && !isSignal(lane.frame)) {
       noteFault(
-          ncclInvalidUsage, format(
-                                "rank %d sent signal %d in context %d, but rank %d has %d signals in each of %d contexts",
-                                from, lane.frame.signal, lane.frame.context, rank_, signalsPerContext_, contexts_));
+          {ncclInvalidUsage, format(
+                                 "rank %d sent signal %d in context %d, but rank %d has %d signals in each of %d contexts",
+                                 from, lane.frame.signal, lane.frame.context, rank_, signalsPerContext_, contexts_)});
       endLane(lane);
       return;
     }
@@ -216,9 +211,9 @@ char* Inbox::targetOf(const Lane& lane) const {
 void Inbox::finishPut(int from, Lane& lane) {
   if (lane.dropped) {
     noteFault(
-        ncclInvalidUsage, format(
-                              "rank %d put %llu bytes into a window that rank %d had deregistered", from,
-                              static_cast<unsigned long long>(lane.frame.bytes), rank_));
+        {ncclInvalidUsage, format(
+                               "rank %d put %llu bytes into a window that rank %d had deregistered", from,
+                               static_cast<unsigned long long>(lane.frame.bytes), rank_)});
   } else {
     signals_[{from, lane.frame.context, lane.frame.signal}]++;
   }

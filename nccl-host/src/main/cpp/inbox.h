@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -63,7 +64,7 @@ class Inbox {
 
   void run();
   void takePuts();
-  void noteFault(ncclResult_t code, const std::string& text);
+  void noteFault(const Failure& fault) noexcept;
   void receive(int from, Lane& lane);
   void endLane(Lane& lane);
   bool isSignal(const PutFrame& frame) const;
@@ -78,7 +79,7 @@ class Inbox {
   std::vector<Lane> lanes_;  // by rank; this rank's entry is unused
   SignalCounts signals_;     // arrived and not consumed
   std::map<uint64_t, Window> windows_;
-  std::unique_ptr<Failure> fault_;
+  std::optional<Failure> fault_;
   bool stopping_ = false;
   Fd notification_;
   Fd wake_;

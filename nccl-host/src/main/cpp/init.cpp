@@ -293,7 +293,8 @@ extern "C" ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags) {
       fail(ncclInvalidArgument, "CommRevoke : rank %d %s", known->rank, reason);
     }
     std::unique_lock<Baton> lock = known->interrupt("ncclCommRevoke");
-    known->breakDown(ncclSuccess, format("rank %d revoked its communicator", known->rank), ncclRemoteError);
+    known->breakDown(
+        Failure(ncclSuccess, format("rank %d revoked its communicator", known->rank)), ncclRemoteError);
     return ncclSuccess;
   });
 }
@@ -324,7 +325,7 @@ extern "C" ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asy
     std::unique_lock<Baton> lock(known->operation, std::defer_lock);
     if (!pending && lock.try_lock() && known->operationsRun()) {
       known->readAllControl("while no operation was running");
-      if (const Failure* failure = known->peerFailure()) known->breakDown(failure->code(), failure->text());
+      if (const Failure* failure = known->peerFailure()) known->breakDown(*failure);
     }
     *asyncError = lifecycle.error();
     lock = std::unique_lock<Baton>();

@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
-#include <system_error>
+#include <optional>
+
+#include "thread.h"
 
 namespace host {
 namespace {
@@ -64,9 +66,9 @@ void applyFaultsOfParent(const InitJob& job) {
     }
   } catch (const Failure& failure) {
     if (parent.lifecycle.is(State::Aborted)) {
-      parent.lifecycle.setError(failure.code(), failure.text());
+      parent.lifecycle.setError(failure);
     } else {
-      parent.breakDown(failure.code(), failure.text(), isEnded() ? ncclRemoteError : failure.code());
+      parent.breakDown(failure, isEnded() ? ncclRemoteError : failure.code());
     }
     throw;
   }
@@ -80,12 +82,10 @@ void runJob(InitJob& job) {
     applyFaultsOfParent(job);
     job.connect(*job.comm);
     job.comm->profiler = Profiler::open(*job.comm);
-  } catch (const Failure& failure) {
-    job.comm->breakDown(failure.code(), failure.text());
-    throw;
-  } catch (const std::exception& other) {
-    job.comm->breakDown(ncclSystemError, other.what());
-    throw Failure(ncclSystemError, other.what());
+  } catch (const std::exception&) {
+    Failure failure = failureInFlight();
+    job.comm->breakDown(failure);
+    throw failure;
   }
 }
 
@@ -97,24 +97,30 @@ void giveHandle(InitJob& job) {
 /** A job, and its item: jobs with the same parent follow each other, and the earlier operations of the parent. */
 class Creation {
  public:
-  /** Takes the position of the job: after `before`, the last job in the sequence of its parent. */
-  Creation(InitJob job, const StreamRef& sequence, std::shared_ptr<const Creation> before)
+  /**
+   * Takes the position of the job: after `before`, the last job in the sequence of its parent. If that fails, run() has nothing to
+   * do.
+   */
+  Creation(InitJob job, const StreamRef& sequence, std::shared_ptr<const Creation> before) noexcept
       : job_(std::move(job)), before_(std::move(before)) {
     if (!job_.parent) return;
     users()++;
-    std::vector<CommRef> comms{job_.comm};
-    if (job_.ordered) comms.push_back(job_.parent);
-    item_ = enqueue(sequence, comms, RunBy::Caller, [this]() -> std::vector<CommRef> {
-      create();
-      return {};
-    });
+    try {
+      std::vector<CommRef> comms{job_.comm};
+      if (job_.ordered) comms.push_back(job_.parent);
+      item_ = enqueue(sequence, comms, RunBy::Caller, [this] { create(); });
+    } catch (const std::exception&) {
+      failWith(failureInFlight());
+      job_.comm->lifecycle.setError(*failure_);
+    }
   }
   Creation(const Creation&) = delete;
 
-  const std::unique_ptr<Failure>& failure() const { return failure_; }
+  const std::optional<Failure>& failure() const { return failure_; }
 
   /** Waits until the job can run, or is cancelled, and runs it. */
-  void run() {
+  void run() noexcept {
+    if (failed_) return;
     if (item_) {
       runHere(item_);
     } else {
@@ -127,34 +133,34 @@ class Creation {
    * communicator.
    */
   static void runInBackground(const std::shared_ptr<Creation>& creation) {
-    SignalsBlocked blocked;
     CommRef comm = creation->job_.comm;
     try {
       std::lock_guard<std::mutex> lock(comm->initThreadMutex);
-      comm->initThread = std::thread([held = creation]() mutable {
+      comm->initThread = startThread("the thread that makes a communicator", [held = creation]() mutable {
         held->run();
-        held->finish(nullptr);
+        held->finish(std::nullopt);
         // Released here, not in the destructor of the thread object.
         held.reset();
       });
-    } catch (const std::system_error& error) {
+    } catch (const std::exception&) {
+      creation->job_.comm->lifecycle.setError(failureInFlight());
       creation->abort();
       creation->run();
-      creation->finish(nullptr);
+      creation->finish(std::nullopt);
     }
   }
 
   void abort() { job_.comm->requestAbort(); }
 
-  /** Stores the handle; if anything in the group failed, discards the communicator instead. */
-  void finish(const Failure* failure) {
+  /** Stores the handle of a waiting caller. */
+  void giveHandle() { host::giveHandle(job_); }
+
+  /** If anything in the group failed, discards the communicator. */
+  void finish(const std::optional<Failure>& failure) noexcept {
     job_.comm->lifecycle.created();
     if (job_.parent) users()--;
-    if (job_.background) return;
-    if (failure == nullptr) {
-      giveHandle(job_);
-      return;
-    }
+    if (job_.background || !failure) return;
+    unregisterComm(*job_.comm);
     std::lock_guard<Baton> lock(job_.comm->operation);
     job_.comm->leave(ControlKind::Abort);
     *job_.out = nullptr;
@@ -173,16 +179,20 @@ class Creation {
       std::lock_guard<Baton> lock(job_.comm->operation);
       runJob(job_);
     } catch (const Failure& failure) {
-      recordError(failure.text());
-      failure_ = std::make_unique<Failure>(failure);
-      failed_ = true;
+      failWith(failure);
     }
+  }
+
+  void failWith(const Failure& failure) {
+    recordError(failure);
+    failure_ = failure;
+    failed_ = true;
   }
 
   InitJob job_;
   const std::shared_ptr<const Creation> before_;
   std::atomic<bool> failed_{false};  // or skipped
-  std::unique_ptr<Failure> failure_;
+  std::optional<Failure> failure_;
   ItemRef item_;
 };
 
@@ -206,34 +216,55 @@ ncclResult_t runJobs(std::vector<InitJob> jobs) {
   };
   std::map<CommRef, Sequence> sequences;
   std::vector<std::shared_ptr<Creation>> waited, polled;
+  std::vector<std::thread> threads;
+  std::optional<Failure> first;
   // All jobs take their positions before the first one runs.
-  for (InitJob& job : jobs) {
-    auto& list = job.background ? polled : waited;
-    Sequence& sequence = sequences[job.parent];
-    list.push_back(std::make_shared<Creation>(std::move(job), sequence.items, sequence.last));
-    sequence.last = list.back();
+  size_t placed = 0;
+  try {
+    waited.reserve(jobs.size());
+    polled.reserve(jobs.size());
+    for (; placed < jobs.size(); placed++) {
+      InitJob& job = jobs[placed];
+      auto& list = job.background ? polled : waited;
+      Sequence& sequence = sequences[job.parent];
+      list.push_back(std::make_shared<Creation>(std::move(job), sequence.items, sequence.last));
+      sequence.last = list.back();
+    }
+  } catch (const std::exception&) {
+    first = failureInFlight();
+    for (; placed < jobs.size(); placed++) {
+      jobs[placed].comm->lifecycle.setError(*first);
+      jobs[placed].comm->lifecycle.created();
+    }
+    for (const auto* list : {&waited, &polled}) {
+      for (const auto& creation : *list) creation->abort();
+    }
   }
   for (const auto& creation : polled) Creation::runInBackground(creation);
 
-  std::vector<std::thread> threads;
-  std::unique_ptr<Failure> first;
   size_t started = std::min<size_t>(waited.size(), 1);
   try {
-    SignalsBlocked blocked;
+    threads.reserve(waited.size());
     for (; started < waited.size(); started++) {
-      threads.emplace_back([creation = waited[started]] { creation->run(); });
+      threads.push_back(
+          startThread("a thread that makes a communicator", [creation = waited[started]] { creation->run(); }));
     }
-  } catch (const std::system_error& error) {
-    first = std::make_unique<Failure>(ncclSystemError, format("cannot start a thread: %s", error.what()));
+  } catch (const std::exception&) {
+    if (!first) first = failureInFlight();
     for (const auto& creation : waited) creation->abort();
     for (size_t at = started; at < waited.size(); at++) waited[at]->run();
   }
   if (!waited.empty()) waited.front()->run();
   for (std::thread& thread : threads) thread.join();
   for (const auto& creation : waited) {
-    if (!first && creation->failure()) first = std::make_unique<Failure>(*creation->failure());
+    if (!first && creation->failure()) first = creation->failure();
   }
-  for (const auto& creation : waited) creation->finish(first.get());
+  try {
+    for (size_t at = 0; at < waited.size() && !first; at++) waited[at]->giveHandle();
+  } catch (const std::exception&) {
+    first = failureInFlight();
+  }
+  for (const auto& creation : waited) creation->finish(first);
   if (first) throw Failure(*first);
   return polled.empty() ? ncclSuccess : ncclInProgress;
 }

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
+#include <optional>
 #include <utility>
 
 namespace host {
@@ -254,9 +256,9 @@ void runBriefly(DirectCall& call, const CommRef& comm, Work& work) {
       body();
       return;
     } catch (const Failure& failure) {
-      recordError(failure.text());
-    } catch (const std::exception& other) {
-      comm->lifecycle.setError(ncclSystemError, other.what());
+      recordError(failure);
+    } catch (const std::exception&) {
+      comm->failOperation(failureInFlight());
     }
   };
   std::shared_ptr<Progress> rest;
@@ -272,14 +274,44 @@ void runBriefly(DirectCall& call, const CommRef& comm, Work& work) {
   comm->leftToThread = left;
   comm->nextLeftToThread = std::min(2 * left + 1, kMostLeftToThread);
   try {
-    call.continueInStream([comm = comm, rest, report]() mutable -> std::vector<CommRef> {
+    call.continueInStream([comm = comm, rest, report]() mutable {
       report(comm, [&] { rest->run(); });
       rest.reset();
-      return {std::move(comm)};
     });
-  } catch (const Failure&) {
+  } catch (const std::exception&) {
     report(comm, [&] { rest->run(); });
     throw;
+  }
+}
+
+/** Runs the operations of one communicator, which nothing precedes. */
+void runNow(DirectCall& call, const CommRef& comm, const StreamRef& stream, Operation* operations, size_t count) {
+  bool plain = !comm->profiler && !comm->faults;
+  for (const Operation* operation = operations; operation != operations + count; operation++) {
+    comm->ras.countLaunch(operation->call);
+  }
+  Begun begun;
+  if (plain && runEagerly(*comm, operations, count, begun)) {
+    comm->ranWithoutThread();
+    return;
+  }
+  bool single = plain && count == 1 && kindOf(*operations) == Kind::Collective;
+  if (!single) checkMessagesToOneself(*comm, operations, count);
+  if (!stream->isDefault()) {
+    Work work = workOf(*comm, comm->epoch, operations, count, std::move(begun));
+    runBriefly(call, comm, work);
+    return;
+  }
+  if (single) {
+    readScalar(*operations);
+    runCollective(*comm, std::move(*operations), std::move(begun));
+  } else if (plain && std::all_of(operations, operations + count, [](const Operation& operation) {
+               return isPointToPoint(operation.call);
+             })) {
+    runPointToPoint(*comm, operations, count, std::move(begun));
+  } else {
+    Work work = workOf(*comm, comm->epoch, operations, count);
+    runWork(work);
   }
 }
 
@@ -304,32 +336,12 @@ bool runDirectly(const CommRef& comm, const StreamRef& stream, Operation* operat
   }
   DirectCall call(comm, stream);
   if (!call.begun()) return false;
-  bool plain = !comm->profiler && !comm->faults;
-  for (const Operation* operation = operations; operation != operations + count; operation++) {
-    comm->ras.countLaunch(operation->call);
-  }
-  Begun begun;
-  if (plain && runEagerly(*comm, operations, count, begun)) {
-    comm->ranWithoutThread();
-    return true;
-  }
-  bool single = plain && count == 1 && kindOf(*operations) == Kind::Collective;
-  if (!single) checkMessagesToOneself(*comm, operations, count);
-  if (!stream->isDefault()) {
-    Work work = workOf(*comm, comm->epoch, operations, count, std::move(begun));
-    runBriefly(call, comm, work);
-    return true;
-  }
-  if (single) {
-    readScalar(*operations);
-    runCollective(*comm, std::move(*operations), std::move(begun));
-  } else if (plain && std::all_of(operations, operations + count, [](const Operation& operation) {
-               return isPointToPoint(operation.call);
-             })) {
-    runPointToPoint(*comm, operations, count, std::move(begun));
-  } else {
-    Work work = workOf(*comm, comm->epoch, operations, count);
-    runWork(work);
+  try {
+    runNow(call, comm, stream, operations, count);
+  } catch (const std::bad_alloc&) {
+    // The frames of the operation may have been sent.
+    comm->failOperation(failureInFlight());
+    throw;
   }
   return true;
 }
@@ -346,15 +358,12 @@ class OfCall {
  public:
   explicit OfCall(Unit unit) : parts_(std::move(unit.parts)) {
     std::vector<CommRef> comms = commsOf(parts_);
-    item_ = enqueue(unit.streams, comms, RunBy::Caller, [this]() -> std::vector<CommRef> {
+    item_ = enqueue(unit.streams, comms, RunBy::Caller, [this] {
       try {
         runWork(workOf(parts_));
-      } catch (const Failure& failure) {
-        failure_ = std::make_unique<Failure>(failure);
-      } catch (const std::exception& other) {
-        failure_ = std::make_unique<Failure>(ncclSystemError, other.what());
+      } catch (const std::exception&) {
+        failure_ = failureInFlight();
       }
-      return {};
     });
     // Other threads must not destroy the communicators while this thread is in the call.
     for (const CommRef& comm : comms) comm->callers++;
@@ -364,15 +373,15 @@ class OfCall {
   }
   OfCall(const OfCall&) = delete;
 
-  void run(std::unique_ptr<Failure>& first) {
+  void run(std::optional<Failure>& first) {
     runHere(item_);
-    if (failure_ && !first) first = std::move(failure_);
+    if (failure_ && !first) first = failure_;
   }
 
  private:
   std::vector<Part> parts_;
   ItemRef item_;
-  std::unique_ptr<Failure> failure_;
+  std::optional<Failure> failure_;
 };
 
 /** A unit whose failures are reported by its communicators. */
@@ -401,10 +410,11 @@ class OfStream {
     try {
       runWork(workOf(parts_));
     } catch (const Failure& failure) {
-      recordError(failure.text());
+      recordError(failure);
       result = failure.code();
-    } catch (const std::exception& other) {
-      for (const CommRef& comm : comms_) comm->lifecycle.setError(ncclSystemError, other.what());
+    } catch (const std::exception&) {
+      // None of the operations has begun.
+      for (const CommRef& comm : comms_) comm->failOperation(failureInFlight());
     }
     parts_.clear();
     for (const CommRef& comm : inProgress_) {
@@ -426,11 +436,8 @@ void begin(Unit unit) {
   RunBy by = unit.hasDefault() ? RunBy::Thread : RunBy::Stream;
   auto work = std::make_shared<OfStream>(std::move(unit));
   try {
-    enqueue(streams, work->comms(), by, [work]() -> std::vector<CommRef> {
-      work->run();
-      return work->comms();
-    });
-  } catch (const Failure&) {
+    enqueue(streams, work->comms(), by, [work] { work->run(); });
+  } catch (const std::exception&) {
     work->drop();
     throw;
   }
@@ -476,7 +483,7 @@ ncclResult_t launch(const CommRef& comm, const StreamRef& stream, Operation&& op
   unit.check();
   unit.recordLaunches();
   if (unit.runsInCall()) {
-    std::unique_ptr<Failure> failure;
+    std::optional<Failure> failure;
     OfCall(std::move(unit)).run(failure);
     if (failure) throw Failure(*failure);
   } else {
@@ -499,8 +506,9 @@ ncclResult_t launch(Queue& queue) {
 
   // All items are enqueued before the first one runs.
   std::vector<std::unique_ptr<OfCall>> ofCall;
-  std::unique_ptr<Failure> first;
+  std::optional<Failure> first;
   try {
+    ofCall.reserve(units.size());
     for (Unit& unit : units) {
       unit.recordLaunches();
       if (unit.runsInCall()) {
@@ -509,9 +517,9 @@ ncclResult_t launch(Queue& queue) {
         begin(std::move(unit));
       }
     }
-  } catch (const Failure& failure) {
-    // No thread was available. Items that are already enqueued must run.
-    first = std::make_unique<Failure>(failure);
+  } catch (const std::exception&) {
+    // No thread or no memory was available. Items that are already enqueued must run.
+    first = failureInFlight();
   }
   for (const auto& item : ofCall) item->run(first);
   if (first) throw Failure(*first);

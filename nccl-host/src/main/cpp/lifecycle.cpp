@@ -29,7 +29,7 @@ bool Lifecycle::change(State next) {
   if ((permitted & setOf(next)) == 0) return false;
   if (next == State::Revoked) {
     error_ = ncclSuccess;
-    errorText_.clear();
+    failure_.reset();
   }
   state_ = next;
   return true;
@@ -47,21 +47,21 @@ void Lifecycle::created() {
 
 std::string Lifecycle::errorText() const {
   std::lock_guard<std::mutex> lock(mutex_);
-  return errorText_;
+  return failure_ ? failure_->text() : std::string();
 }
 
 void Lifecycle::throwIfFailed() const {
   if (error() == ncclSuccess) return;
   std::lock_guard<std::mutex> lock(mutex_);
   // A revoke may have cleared it.
-  if (error() != ncclSuccess) throw Failure(error(), errorText_);
+  if (failure_) throw Failure(*failure_);
 }
 
-void Lifecycle::setError(ncclResult_t code, const std::string& text) {
+void Lifecycle::setError(const Failure& failure) noexcept {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (code == ncclSuccess || error() != ncclSuccess || is(State::Revoked)) return;
-  errorText_ = text;
-  error_ = code;
+  if (failure.code() == ncclSuccess || error() != ncclSuccess || is(State::Revoked)) return;
+  failure_ = failure;
+  error_ = failure.code();
   if (is(State::Ready)) change(State::Failed);
 }
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "error.h"
@@ -40,7 +41,8 @@ class Lifecycle {
   std::string errorText() const;
   void throwIfFailed() const;
   /** Ignores all errors but the first, and those of a revoked communicator. */
-  void setError(ncclResult_t code, const std::string& text);
+  void setError(const Failure& failure) noexcept;
+  void setError(ncclResult_t code, const std::string& text) { setError(Failure(code, text)); }
 
  private:
   bool change(State next);
@@ -48,7 +50,7 @@ class Lifecycle {
   mutable std::mutex mutex_;  // for changes, and for the text
   std::atomic<State> state_{State::Creating};
   std::atomic<ncclResult_t> error_{ncclSuccess};
-  std::string errorText_;
+  std::optional<Failure> failure_;
 };
 
 }  // namespace host

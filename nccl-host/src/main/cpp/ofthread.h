@@ -31,4 +31,10 @@ T& ofThread() {
   return *OfThread<T>::object;
 }
 
+/** The calling thread's T, or NULL if it has used none. */
+template <class T>
+T* ofThreadIfAny() {
+  return OfThread<T>::object;
+}
+
 }  // namespace host

@@ -213,7 +213,7 @@ class OneSided : public Task {
     long sent = sendParts(peer.lane.get(), parts, count);
     if (sent < 0) {
       peer.laneBroken = true;
-      comm_.readEndReason(peer, ("during " + name()).c_str());
+      comm_.readEndReasonOfLane(peer, ("during " + name()).c_str());
       return false;
     }
     sent_ += static_cast<size_t>(sent);

@@ -54,7 +54,7 @@ class Runner {
   void follow(Work& work) { work_ = &work; }
 
   bool finished() const { return finished_; }
-  const Failure* failure() const { return failure_.get(); }
+  const Failure* failure() const { return failure_ ? &*failure_ : nullptr; }
 
   /** Moves all bytes that can be moved now; true if any did. */
   bool advance() {
@@ -238,15 +238,15 @@ class Runner {
     });
   }
 
-  void stop(const Failure& failure) {
-    failure_ = std::make_unique<Failure>(failure);
+  void stop(const Failure& failure) noexcept {
+    failure_ = failure;
     for (Peer& peer : comm().peers) peer.data.withdraw();
     if (comm().lifecycle.is(State::Aborted)) {
-      comm().lifecycle.setError(failure.code(), failure.text());
+      comm().lifecycle.setError(failure);
     } else if (comm().interrupts > 0 || childAborted()) {
-      comm().breakDown(failure.code(), failure.text(), ncclRemoteError);
+      comm().breakDown(failure, ncclRemoteError);
     } else {
-      comm().breakDown(failure.code(), failure.text());
+      comm().breakDown(failure);
     }
     release();
   }
@@ -256,12 +256,21 @@ class Runner {
   bool attempt(Body&& body) {
     try {
       return body();
-    } catch (const Failure& failure) {
-      stop(failure);
     } catch (const std::bad_alloc&) {
-      stop(Failure(ncclSystemError, "out of host memory in " + what()));
+      stop(outOfMemory());
+    } catch (const std::exception&) {
+      stop(failureInFlight());
     }
     return true;
+  }
+
+  /** Names the operation if there is memory for that. */
+  Failure outOfMemory() const noexcept {
+    try {
+      return Failure(ncclSystemError, "out of host memory in " + what());
+    } catch (const std::bad_alloc&) {
+      return failureInFlight();
+    }
   }
 
   void setTimes() {
@@ -513,7 +522,7 @@ class Runner {
   bool finished_ = false;
   double nextComparison_ = 0;
   double comparisonPeriod_ = 0;
-  std::unique_ptr<Failure> failure_;
+  std::optional<Failure> failure_;
 };
 
 /** Advances runners together. */
@@ -593,15 +602,16 @@ class Loop {
 
   /** Sleeps until something may have arrived. */
   void sleep() {
-    polled_.clear();
-    double wakeTime = HUGE_VAL;
-    each([&](Runner& runner) { wakeTime = std::min(wakeTime, runner.collectDescriptors(polled_)); });
-    double left = std::max(0.0, std::min(wakeTime - now(), 1e6));
     double begun = now();
-    int wait = wakeTime == HUGE_VAL ? -1 : left > 0 ? static_cast<int>(left * 1000) + 1 : 0;
     try {
-      pollAll(polled_, wait);
-    } catch (const Failure& failure) {
+      polled_.clear();
+      double wakeTime = HUGE_VAL;
+      each([&](Runner& runner) { wakeTime = std::min(wakeTime, runner.collectDescriptors(polled_)); });
+      begun = now();
+      double left = std::max(0.0, std::min(wakeTime - begun, 1e6));
+      pollAll(polled_, wakeTime == HUGE_VAL ? -1 : left > 0 ? static_cast<int>(left * 1000) + 1 : 0);
+    } catch (const std::exception&) {
+      Failure failure = failureInFlight();
       each([&](Runner& runner) { runner.stop(failure); });
     }
     double slept = now() - begun;
@@ -612,13 +622,13 @@ class Loop {
 
   void keepFirstFailure() {
     for (Runner* runner = begin_; runner != end_; runner++) {
-      if (!failure_ && runner->failure()) failure_ = std::make_unique<Failure>(*runner->failure());
+      if (!failure_ && runner->failure()) failure_ = *runner->failure();
     }
   }
 
   Runner* const begin_;
   Runner* const end_;
-  std::unique_ptr<Failure> failure_;
+  std::optional<Failure> failure_;
   std::vector<pollfd> polled_;
 };
 

@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <mutex>
-#include <system_error>
+#include <new>
 #include <thread>
 
 #include "comm.h"
@@ -16,8 +17,19 @@
 #include "lastfound.h"
 #include "ofthread.h"
 #include "socket.h"
+#include "thread.h"
 
 namespace host {
+
+/**
+ * A communicator whose failure an item reports: one of its own, or one that a predecessor reports. All entries exist before the item
+ * can run, since the end of an item must allocate nothing.
+ */
+struct Report {
+  std::weak_ptr<Comm> comm;
+  bool isOwn = false;
+  bool failed = false;  // in this item or before it
+};
 
 struct Item {
   Body body;  // empty: done as soon as it can run
@@ -25,9 +37,10 @@ struct Item {
   size_t index = 0;               // in Scheduler::items
   int open = 0;                   // number of unfinished predecessors
   std::vector<ItemRef> followers;
+  ItemRef next;                   // in Stream::ready, or in the list of finish
   std::vector<CommRef> comms;     // of RunBy::Caller, until it has run
   uint64_t epoch = 0;             // sum over comms, at creation
-  std::vector<std::weak_ptr<Comm>> failed;  // communicators that failed in this item or before it
+  std::vector<Report> reports;    // of a done item: those that failed
   std::function<void()> action;   // runs with the lock held when the item is done
   Condition changed;
   bool done = false;
@@ -51,6 +64,12 @@ struct Slot {
   char unused[64 - sizeof call];
 };
 
+/** An item for which a thread waits; on the stack of that thread. */
+struct Awaited {
+  Item* item;
+  Awaited* next;
+};
+
 struct Scheduler {
   std::mutex mutex;
   std::map<uintptr_t, StreamRef> streams;
@@ -60,9 +79,9 @@ struct Scheduler {
   // Numbers, not addresses, as for communicators.
   uintptr_t nextStream = 0x6e63637300000000u;
   uintptr_t nextEvent = 0x6e63636500000000u;
-  std::vector<Item*> awaitedByCallers;
+  Awaited* awaitedByCallers = nullptr;  // the first one
   std::deque<Slot> slots;        // see Caller
-  std::vector<Slot*> freeSlots;  // of threads that have ended
+  std::vector<Slot*> freeSlots;  // of threads that have ended; has room for all
 };
 
 // Never destroyed: threads of streams continue while the process ends.
@@ -84,7 +103,10 @@ class Caller {
   Caller() {
     Lock lock(scheduler().mutex);
     std::vector<Slot*>& free = scheduler().freeSlots;
-    if (free.empty()) free.push_back(&scheduler().slots.emplace_back());
+    if (free.empty()) {
+      free.reserve(scheduler().slots.size() + 1);
+      free.push_back(&scheduler().slots.emplace_back());
+    }
     slot_ = free.back();
     free.pop_back();
   }
@@ -105,46 +127,61 @@ class Caller {
   const StreamRef defaultStreamRef_{StreamRef(), &defaultStream_};
 };
 
-/** Adds those communicators of a list whose failure is unhandled. */
-void addFailed(Item& item, const std::vector<std::weak_ptr<Comm>>& failed) {
-  for (const std::weak_ptr<Comm>& one : failed) {
-    CommRef comm = one.lock();
-    if (!comm || !comm->failureStands()) continue;
-    bool known = std::any_of(
-        item.failed.begin(), item.failed.end(), [&](const auto& other) { return other.lock() == comm; });
-    if (!known) item.failed.push_back(one);
-  }
+bool isSame(const std::weak_ptr<Comm>& one, const std::weak_ptr<Comm>& other) {
+  return !one.owner_before(other) && !other.owner_before(one);
+}
+
+/** The entry of an item for a communicator, or NULL. */
+Report* reportOf(Item& item, const std::weak_ptr<Comm>& comm) {
+  auto found = std::find_if(
+      item.reports.begin(), item.reports.end(), [&](const Report& report) { return isSame(report.comm, comm); });
+  return found == item.reports.end() ? nullptr : &*found;
+}
+
+/** True if the failure is unhandled. */
+bool stands(const Report& report) {
+  CommRef comm = report.comm.lock();
+  return comm && comm->failureStands();
 }
 
 bool failureStands(const Item& item) {
-  return std::any_of(item.failed.begin(), item.failed.end(), [](const std::weak_ptr<Comm>& one) {
-    CommRef comm = one.lock();
-    return comm && comm->failureStands();
+  return std::any_of(item.reports.begin(), item.reports.end(), [](const Report& report) {
+    return report.failed && stands(report);
   });
+}
+
+/** Makes the item report what its predecessor reports. */
+void inherit(Item& item, const Item& before) {
+  for (const Report& report : before.reports) {
+    bool failed = report.failed && stands(report);
+    if (before.done && !failed) continue;
+    Report* own = reportOf(item, report.comm);
+    if (own == nullptr) {
+      item.reports.push_back({report.comm, false, failed});
+    } else {
+      own->failed |= failed;
+    }
+  }
 }
 
 /** Makes item a successor of tail. A finished tail is not waited for, but its failures are inherited. */
 void follow(const ItemRef& item, ItemRef& tail) {
   if (!tail) return;
+  inherit(*item, *tail);
   if (!tail->done) {
     tail->followers.push_back(item);
     item->open++;
   } else {
-    addFailed(*item, tail->failed);
     if (!failureStands(*tail)) tail.reset();
   }
 }
 
-/** Makes item the last one of an order. */
-void append(const ItemRef& item, Order& order) {
-  follow(item, order.tail);
-  order.tail = item;
-}
-
 /** Makes the body of an item run if its stream's thread runs it. Needs the lock. */
 void makeReady(const ItemRef& item) {
-  item->home->ready.push_back(item);
-  item->home->wake.notify_one();
+  Stream& stream = *item->home;
+  (stream.ready ? stream.lastReady->next : stream.ready) = item;
+  stream.lastReady = item.get();
+  stream.wake.notify_one();
 }
 
 void addUnfinished(const ItemRef& item) {
@@ -163,11 +200,11 @@ void removeUnfinished(Item& item) {
 
 /** Finishes the item, and successors without a body that wait for nothing else. Needs the lock. */
 void finish(const ItemRef& first) {
-  std::vector<ItemRef> ending{first};
-  while (!ending.empty()) {
-    ItemRef item = std::move(ending.back());
-    ending.pop_back();
+  for (ItemRef ending = first; ending;) {
+    ItemRef item = std::move(ending);
+    ending = std::move(item->next);
     item->done = true;
+    for (Report& report : item->reports) report.failed = (report.failed || report.isOwn) && stands(report);
     // Events refer to items without work.
     if (!item->works) item->time = now();
     removeUnfinished(*item);
@@ -179,17 +216,24 @@ void finish(const ItemRef& first) {
     if (item->action) item->action();
     item->action = nullptr;
     for (const ItemRef& follower : item->followers) {
-      addFailed(*follower, item->failed);
+      for (const Report& report : item->reports) {
+        Report* inherited = report.failed ? reportOf(*follower, report.comm) : nullptr;
+        if (inherited != nullptr) inherited->failed = true;
+      }
       if (--follower->open > 0) continue;
       if (follower->home) {
         makeReady(follower);
       } else if (follower->body) {
         follower->changed.notify_all();
       } else if (!follower->held) {
-        ending.push_back(follower);
+        follower->next = std::move(ending);
+        ending = follower;
       }
     }
     item->followers.clear();
+    item->reports.erase(
+        std::remove_if(item->reports.begin(), item->reports.end(), [](const Report& report) { return !report.failed; }),
+        item->reports.end());
     item->changed.notify_all();
   }
 }
@@ -198,37 +242,26 @@ void runBody(const ItemRef& item, Lock& lock) {
   Body body = std::move(item->body);
   item->body = nullptr;
   lock.unlock();
-  std::vector<CommRef> failed = body();
+  body();
   // The body's references are released before other threads can see that the item is done.
   body = nullptr;
   lock.lock();
-  addFailed(*item, {failed.begin(), failed.end()});
   finish(item);
 }
 
 /** Runs the first item that waits for nothing. */
 void runReady(Stream& stream, Lock& lock) {
-  ItemRef item = std::move(stream.ready.front());
-  stream.ready.pop_front();
+  ItemRef item = std::move(stream.ready);
+  stream.ready = std::move(item->next);
   runBody(item, lock);
 }
 
 void serve(const StreamRef& stream) {
   Lock lock(scheduler().mutex);
   for (;;) {
-    stream->wake.wait(lock, [&] { return !stream->ready.empty() || (stream->closed && stream->unfinished == 0); });
-    if (stream->ready.empty()) return;
+    stream->wake.wait(lock, [&] { return stream->ready || (stream->closed && stream->unfinished == 0); });
+    if (!stream->ready) return;
     runReady(*stream, lock);
-  }
-}
-
-template <class Code>
-std::thread startThread(const char* what, Code&& code) {
-  SignalsBlocked blocked;
-  try {
-    return std::thread(std::forward<Code>(code));
-  } catch (const std::system_error& error) {
-    fail(ncclSystemError, "cannot start %s: %s", what, error.what());
   }
 }
 
@@ -246,8 +279,34 @@ void showDirectCalls() {
     DirectCall* call = slot.call;
     while (call != nullptr && call != kShown && !slot.call.compare_exchange_weak(call, kShown)) {
     }
-    if (call != nullptr && call != kShown) call->show();
+    if (call == nullptr || call == kShown) continue;
+    try {
+      call->show();
+    } catch (const std::bad_alloc&) {
+      // It has no item: the next thread that needs one makes it.
+      DirectCall* shown = kShown;
+      slot.call.compare_exchange_strong(shown, call);
+      throw;
+    }
   }
+}
+
+/** Makes an item the last one of all orders, unless `last` or an allocation throws. Needs the lock. */
+template <class Last>
+void place(const ItemRef& item, View<StreamRef> streams, View<CommRef> comms, Last&& last) {
+  addUnfinished(item);
+  try {
+    for (const StreamRef& stream : streams) follow(item, stream->order.tail);
+    for (const CommRef& comm : comms) follow(item, comm->order.tail);
+    last();
+  } catch (const std::exception&) {
+    // Its predecessors may still refer to it. Nothing follows it, and it runs nothing.
+    removeUnfinished(*item);
+    item->body = nullptr;
+    throw;
+  }
+  for (const StreamRef& stream : streams) stream->order.tail = item;
+  for (const CommRef& comm : comms) comm->order.tail = item;
 }
 
 bool isDone(const ItemRef& item) { return !item || item->done; }
@@ -285,17 +344,19 @@ ItemRef allIn(Stream& stream) {
 /** Registers the caller as waiting for an item, so that an abort can end the wait. Needs the lock. */
 template <class Condition>
 void waitAsCaller(const ItemRef& item, Lock& lock, Condition&& condition) {
-  std::vector<Item*>& all = scheduler().awaitedByCallers;
-  all.push_back(item.get());
+  Awaited mine{item.get(), scheduler().awaitedByCallers};
+  scheduler().awaitedByCallers = &mine;
   item->changed.wait(lock, condition);
-  all.erase(std::find(all.begin(), all.end(), item.get()));
+  Awaited** at = &scheduler().awaitedByCallers;
+  while (*at != &mine) at = &(*at)->next;
+  *at = mine.next;
 }
 
 /** Returns ncclSuccess, ncclInProgress, or the unhandled failure of an operation. */
 ncclResult_t stateOf(const Item& item) {
   if (!item.done) return ncclInProgress;
-  for (const std::weak_ptr<Comm>& one : item.failed) {
-    CommRef comm = one.lock();
+  for (const Report& report : item.reports) {
+    CommRef comm = report.failed ? report.comm.lock() : nullptr;
     if (comm && comm->failureStands()) throw Failure(comm->lifecycle.error(), comm->lifecycle.errorText());
   }
   return ncclSuccess;
@@ -309,7 +370,7 @@ ncclResult_t synchronize(StreamRef stream) {
   if (!order.tail) return ncclSuccess;
   ItemRef all = order.tail->done ? order.tail : allIn(*stream);
   // Until that thread is awake, other ranks wait for this one, and then leave their own operations to threads.
-  while (!all->done && !stream->ready.empty()) runReady(*stream, lock);
+  while (!all->done && stream->ready) runReady(*stream, lock);
   all->changed.wait(lock, [&] { return all->done; });
   // Unless another thread has added an item, or destroyed the stream, meanwhile.
   if (isDone(order.tail) && !stream->closed && forgetDone(order)) stream->setHasItems(false);
@@ -395,26 +456,28 @@ ItemRef enqueue(View<StreamRef> streams, View<CommRef> comms, RunBy by, Body bod
   auto item = std::make_shared<Item>();
   item->body = std::move(body);
   item->works = true;
-  if (by == RunBy::Caller) item->comms.assign(comms.begin(), comms.end());
+  if (by == RunBy::Caller) {
+    item->comms.assign(comms.begin(), comms.end());
+  } else {
+    for (const CommRef& comm : comms) item->reports.push_back({comm, true, false});
+  }
   item->epoch = epochOf(comms);
   Lock lock(scheduler().mutex);
   for (const StreamRef& stream : streams) {
     if (stream->closed) fail(ncclInvalidArgument, "the stream was destroyed during the call");
   }
   if (by == RunBy::Stream) startThreadOf(streams.front());
-  if (by == RunBy::Thread) {
+  for (const StreamRef& stream : streams) stream->setHasItems(true);
+  for (const CommRef& comm : comms) comm->order.hasItems = true;
+  showDirectCalls();
+  place(item, streams, comms, [&] {
+    if (by != RunBy::Thread) return;
     startThread("a thread for a call", [item] {
       Lock own(scheduler().mutex);
       item->changed.wait(own, [&] { return item->open == 0; });
       runBody(item, own);
     }).detach();
-  }
-  for (const StreamRef& stream : streams) stream->setHasItems(true);
-  for (const CommRef& comm : comms) comm->order.hasItems = true;
-  showDirectCalls();
-  addUnfinished(item);
-  for (const StreamRef& stream : streams) append(item, stream->order);
-  for (const CommRef& comm : comms) append(item, comm->order);
+  });
   if (by == RunBy::Stream) {
     item->home = streams.front();
     item->home->unfinished++;
@@ -475,21 +538,21 @@ void DirectCall::leave() {
 void DirectCall::show() {
   if (item_) return;
   if (outer_ != nullptr && outer_ != kShown) outer_->show();
-  item_ = std::make_shared<Item>();
-  item_->works = true;
-  item_->held = true;
-  comm_->callers++;
+  auto item = std::make_shared<Item>();
+  item->works = true;
+  item->held = true;
+  item->reports.push_back({comm_, false, false});
   stream_->setHasItems(true);
   comm_->order.hasItems = true;
-  addUnfinished(item_);
-  append(item_, stream_->order);
-  append(item_, comm_->order);
+  place(item, stream_, comm_, [] {});
+  comm_->callers++;
+  item_ = std::move(item);
 }
 
 void DirectCall::reportFailure() {
   Lock lock(scheduler().mutex);
   show();
-  addFailed(*item_, {comm_});
+  reportOf(*item_, comm_)->isOwn = true;
 }
 
 void DirectCall::continueInStream(Body body) {
@@ -498,6 +561,7 @@ void DirectCall::continueInStream(Body body) {
   show();
   item_->held = false;
   item_->body = std::move(body);
+  reportOf(*item_, comm_)->isOwn = true;
   item_->home = stream_;
   stream_->unfinished++;
   if (item_->open == 0) makeReady(item_);
@@ -528,7 +592,7 @@ bool hasCallers(Comm& comm) {
 
 void wakeCallers() {
   Lock lock(scheduler().mutex);
-  for (Item* item : scheduler().awaitedByCallers) item->changed.notify_all();
+  for (Awaited* one = scheduler().awaitedByCallers; one != nullptr; one = one->next) one->item->changed.notify_all();
 }
 
 void whenAllDone(std::function<void()> action) {
@@ -685,10 +749,7 @@ extern "C" ncclResult_t nccl4jHostMemcpyAsync(void* target, const void* source, 
       fail(ncclInvalidArgument, "%s : target is %p and source is %p", call, target, source);
     }
     ItemRef item = enqueue(
-        known, {}, known->isDefault() ? RunBy::Caller : RunBy::Stream, [=]() -> std::vector<CommRef> {
-          memmove(target, source, bytes);
-          return {};
-        });
+        known, {}, known->isDefault() ? RunBy::Caller : RunBy::Stream, [=] { memmove(target, source, bytes); });
     if (known->isDefault()) runHere(item);
     return ncclSuccess;
   });

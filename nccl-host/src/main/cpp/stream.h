@@ -19,7 +19,6 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -50,7 +49,8 @@ struct Stream {
   explicit Stream(uintptr_t number) : handle(number) {}
   const uintptr_t handle;  // 0: the default stream of a thread
   Order order;
-  std::deque<ItemRef> ready;  // items that wait for nothing and have not begun
+  ItemRef ready;              // the first of the items that wait for nothing and have not begun; see Item::next
+  Item* lastReady = nullptr;
   size_t unfinished = 0;      // items of the thread, ready or not
   Condition wake;
   std::thread thread;
@@ -89,8 +89,8 @@ class View {
   size_t size_ = 0;
 };
 
-/** The work of an item. Returns the failed communicators, which later items of the streams report. */
-using Body = std::function<std::vector<CommRef>()>;
+/** The work of an item. Throws nothing: the communicators keep the failures. */
+using Body = std::function<void()>;
 
 enum class RunBy {
   Stream,  // the thread of the first stream
@@ -98,7 +98,10 @@ enum class RunBy {
   Caller,  // the thread that calls runHere
 };
 
-/** Adds an item after all present items of the streams and all earlier operations of the communicators. */
+/**
+ * Adds an item after all present items of the streams and all earlier operations of the communicators. Unless the caller runs it,
+ * later items of the streams report the failures of the communicators.
+ */
 ItemRef enqueue(View<StreamRef> streams, View<CommRef> comms, RunBy by, Body body);
 
 /**

@@ -86,7 +86,7 @@ TEST_F(RegroupTest, AMemberThatDiesOrFailsWillNotJoin) {
   send(ControlKind::Fault, "reason", 7);
   EXPECT_EQ("6: reason", failureOf([&] { members.check(); }));
   // All ranks of a communicator that failed have said so.
-  rank.comm->breakDown(ncclRemoteError, "reason");
+  rank.comm->breakDown({ncclRemoteError, "reason"});
   EXPECT_EQ("", failureOf([&] { members.check(); }));
   rank.ends[1].control.reset();
   EXPECT_EQ("6: rank 1 (pid 0) went away while rank 0 was in CommGrow", failureOf([&] { members.check(); }));

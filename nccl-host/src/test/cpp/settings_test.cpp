@@ -108,7 +108,7 @@ TEST(FaultsTest, WhatIsNotUnderstoodIsRefused) {
       {"drop,rank=-1", "'rank=-1' is not understood, expected a number from 0 to 2147483647"},
       {"drop,rank=", "'rank=' is not understood, expected a number from 0 to 2147483647"},
       {"drop,op=1x", "'op=1x' is not understood, expected a number from 0 to 9223372036854775807"},
-      {"drop,call=Nothing", "'call=Nothing' is not understood, expected the name of an operation, such as AllReduce"},
+      {"drop,call=Nothing", "'call=Nothing' is not understood, expected the name of a call, such as AllReduce or CommSplit"},
       {"drop,", "'' is not understood, expected rank=N, op=K, op=all or call=NAME"},
       {"drop,op=0,call=Send", "'drop,op=0,call=Send' has op=0, the making of a communicator, and a call"},
   };

@@ -1,5 +1,6 @@
 package io.github.nccl4j.tests.host;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.tests.Cxx;
@@ -27,5 +28,12 @@ class HostEngineMemoryTest {
                 .strip();
         assertTrue(told.matches("-?\\d+ bytes more"), told);
         assertTrue(Integer.parseInt(told.replaceAll(" .*", "")) <= TOLERANCE, told);
+    }
+
+    @Test
+    void anAllocationThatFailsIsAnErrorOfTheCallOrTheCommunicator() throws IOException {
+        Path program = EngineProgram.compile(folder, "nomemory");
+        String told = Cxx.output(List.of("timeout", "100", program.toString())).strip();
+        assertEquals("done", told);
     }
 }
