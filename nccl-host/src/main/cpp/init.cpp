@@ -146,6 +146,15 @@ using namespace host;
 
 namespace {
 
+/** An id that nobody else knows: with the last of its ranks, or of those that should have become one, its server ends. */
+struct ServedId {
+  const ncclUniqueId id = makeUniqueId();
+
+  ServedId() = default;
+  ServedId(const ServedId&) = delete;
+  ~ServedId() { cancelUniqueId(id); }
+};
+
 void end(const std::shared_ptr<Comm>& comm, ControlKind farewell) {
   unregisterComm(*comm);
   if (comm->lifecycle.is(State::Creating) || farewell == ControlKind::Abort) {
@@ -215,10 +224,11 @@ extern "C" ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* d
         fail(ncclInvalidUsage, "CommInitAll : device %d is in devlist more than once", devlist[i]);
       }
     }
-    ncclUniqueId id = makeUniqueId();
+    auto served = std::make_shared<ServedId>();
     std::vector<InitJob> jobs;
     for (int i = 0; i < ndev; i++) {
-      jobs.push_back(initJob(comm + i, ndev, id, i, devlist != nullptr ? devlist[i] : i, {}, "CommInitAll"));
+      jobs.push_back(initJob(comm + i, ndev, served->id, i, devlist != nullptr ? devlist[i] : i, {}, "CommInitAll"));
+      jobs.back().connect = [served](Comm& rank) { connectRanks(rank, served->id); };
     }
     return submit(std::move(jobs));
   });

@@ -8,12 +8,16 @@
 #include <set>
 
 #include "bootstrap.h"
+#include "thread.h"
 
 namespace host {
 namespace {
 
 // Lifetime of an unused id: programs may take long to distribute it to the ranks.
 constexpr double kUnusedSeconds = 3600;
+
+/** Milliseconds between attempts after the system refused something. */
+constexpr int kPauseMillis = 100;
 
 struct Joined {
   Fd fd;
@@ -36,6 +40,25 @@ class Server {
   Server(Fd listener, const UniqueIdLayout& id)
       : listener_(std::move(listener)), id_(id), deadline_(now() + kUnusedSeconds) {}
 
+  /** Runs, also without descriptors or memory for ranks that want to join: the others are told then. */
+  void serve() {
+    while (!finished_) {
+      try {
+        run();
+      } catch (const std::exception&) {
+        Failure failure = failureInFlight();
+        broken(
+            failure.code(), format("process %d, which made the unique id: %s", static_cast<int>(id_.pid), failure.text().c_str()));
+        flush();
+        // From now on there is at least one descriptor for a rank that is told.
+        spare_.reset();
+        poll(nullptr, 0, kPauseMillis);
+      }
+    }
+    flush();
+  }
+
+ private:
   void run() {
     while (!finished_) {
       std::vector<pollfd> polled;
@@ -46,21 +69,20 @@ class Server {
       double left = deadline_ - now();
       if (left <= 0) {
         expire();
-        flush();
+        finished_ = true;
         return;
       }
       pollAll(polled, static_cast<int>(std::min(left, 1000.0) * 1000) + 1);
-      acceptAll();
       for (size_t i = 0; i < connections_.size() && !finished_; i++) receive(*connections_[i]);
       flush();
       connections_.erase(
           std::remove_if(connections_.begin(), connections_.end(), [](const auto& c) { return c->ended; }),
           connections_.end());
+      // The connections that ended have given back their descriptors.
+      acceptAll();
     }
-    flush();
   }
 
- private:
   void acceptAll() {
     Fd fd;
     for (int i = 0; i < kAcceptTurn && acceptFrom(listener_, fd); i++) {
@@ -246,7 +268,7 @@ class Server {
   }
 
   void closeWhenAllKnow() {
-    if (came_ >= leastExpected_) finished_ = true;
+    if (came_ > 0 && came_ >= leastExpected_) finished_ = true;
   }
 
   void sendError(Joined& to) { send(to, AnswerKind::Error, &error_, sizeof error_); }
@@ -272,6 +294,7 @@ class Server {
   }
 
   Fd listener_;
+  Fd spare_ = newEvent();
   const UniqueIdLayout id_;
   double deadline_;
   double firstJoin_ = 0;
@@ -291,16 +314,13 @@ class Server {
 ncclUniqueId makeUniqueId() {
   UniqueIdLayout layout = UniqueIdLayout::make();
   auto server = std::make_shared<Server>(listenAt(socketName(layout.name)), layout);
-  {
-    SignalsBlocked blocked;
-    std::thread([server] {
-      try {
-        server->run();
-      } catch (const std::exception&) {
-        // The ranks see the end of their connections and report the loss of the server.
-      }
-    }).detach();
-  }
+  startThread("the thread that serves a unique id", [server] {
+    try {
+      server->serve();
+    } catch (const std::exception&) {
+      // The ranks see the end of their connections and report the loss of the server.
+    }
+  }).detach();
   ncclUniqueId id;
   memcpy(id.internal, &layout, sizeof layout);
   return id;

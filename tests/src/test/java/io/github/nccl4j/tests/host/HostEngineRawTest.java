@@ -157,6 +157,32 @@ class HostEngineRawTest {
     }
 
     @Test
+    void aServerWithoutDescriptorsTellsTheRanks() throws Exception {
+        String reason = "which made the unique id: cannot accept a connection: Too many open files";
+        assertAll(lines("server-without-descriptors"), 2, nccl.ncclSystemError, reason);
+    }
+
+    @Test
+    void aThreadThatCannotStartIsNamed() throws Exception {
+        assertEquals(
+                List.of(
+                        "rank 0: " + nccl.ncclSystemError
+                                + " cannot start the thread that serves a unique id: Resource temporarily unavailable",
+                        "rank 0: " + nccl.ncclSystemError
+                                + " cannot start the thread that makes a communicator: Resource temporarily unavailable"),
+                lines("no-threads"));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"init-all-without-descriptors", "init-all-without-connections"})
+    void anInitOfAllRanksThatFailsLeavesNothingBehind(String scenario) throws Exception {
+        List<String> lines = lines(scenario, Map.of());
+        assertTrue(lines.get(0).startsWith("rank 0: " + nccl.ncclSystemError + " "), lines.toString());
+        assertTrue(lines.get(0).endsWith(": Too many open files"), lines.toString());
+        assertEquals(List.of("0 descriptors more"), lines.subList(1, lines.size()));
+    }
+
+    @Test
     void numbersAreReadAndWrittenWithAPointWhateverTheLocale() throws Exception {
         Map<String, String> environment = new HashMap<>(CommaLocale.in(folder));
         environment.put("NCCL4J_HOST_INIT_TIMEOUT", "0.5");

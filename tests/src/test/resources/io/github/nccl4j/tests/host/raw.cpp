@@ -3,11 +3,13 @@
 //
 // The system calls that are defined here are those that the engine calls: the symbols of a program come before those of the
 // C library. So each scenario can have the system refuse what it would refuse only to others, or only seldom.
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
 #include <nccl.h>
 #include <nccl4j_host.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +30,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -46,6 +50,8 @@ thread_local int ownRank = -1;
 /** The errno of a send to be refused, or 0. */
 std::function<int(size_t bytes, bool withDescriptor)> refuseSend;
 std::function<bool()> refuseEvent;
+std::function<bool()> refuseAccept;
+std::atomic<bool> refuseThreads{false};
 bool ignoreSeals = false;
 bool othersAreForeign = false;
 
@@ -324,6 +330,55 @@ void noPoll() {
   });
 }
 
+// No descriptors, or no threads.
+
+void refuseAcceptOnce() {
+  static std::atomic<int> left{1};
+  refuseAccept = [] { return left-- > 0; };
+}
+
+void serverWithoutDescriptors() {
+  ncclUniqueId id;
+  OK(ncclGetUniqueId(&id));
+  refuseAcceptOnce();
+  inThreads(2, [&id](int rank) {
+    ncclComm_t comm = nullptr;
+    tellResult(rank, ncclCommInitRank(&comm, 2, id, rank), nullptr);
+  });
+}
+
+void noThreads() {
+  ncclUniqueId id;
+  refuseThreads = true;
+  tellResult(0, ncclGetUniqueId(&id), nullptr);
+  refuseThreads = false;
+  OK(ncclGetUniqueId(&id));
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  refuseThreads = true;
+  ncclComm_t comm = nullptr;
+  require(ncclCommInitRankConfig(&comm, 2, id, 0, &config) == ncclInProgress, __LINE__, "the init goes on");
+  ncclResult_t result = ncclSuccess;
+  OK(ncclCommGetAsyncError(comm, &result));
+  tellResult(0, result, comm);
+  OK(ncclCommAbort(comm));
+}
+
+long entries(const char* folder) {
+  auto all = std::filesystem::directory_iterator(folder);
+  return std::distance(begin(all), end(all));
+}
+
+/** Makes all ranks of a communicator, and tells what a failure leaves behind. */
+void initAllThatFails() {
+  long descriptors = entries("/proc/self/fd");
+  ncclComm_t comms[4];
+  tellResult(0, ncclCommInitAll(comms, 4, nullptr), nullptr);
+  // The thread of the id ends soon.
+  while (entries("/proc/self/task") > 1) usleep(1000);
+  tell(std::to_string(entries("/proc/self/fd") - descriptors) + " descriptors more");
+}
+
 // The locale of the environment, as a JVM sets it.
 
 void inLocale() {
@@ -357,6 +412,20 @@ extern "C" ssize_t sendmsg(int fd, const msghdr* message, int flags) {
     if (errno != 0) return -1;
   }
   return syscall(SYS_sendmsg, fd, message, flags);
+}
+
+extern "C" int accept4(int fd, sockaddr* address, socklen_t* size, int flags) {
+  if (refuseAccept && refuseAccept()) {
+    errno = EMFILE;
+    return -1;
+  }
+  return static_cast<int>(syscall(SYS_accept4, fd, address, size, flags));
+}
+
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*code)(void*), void* argument) noexcept {
+  if (refuseThreads) return EAGAIN;
+  static auto* real = reinterpret_cast<decltype(&pthread_create)>(dlsym(RTLD_NEXT, "pthread_create"));
+  return real(thread, attributes, code, argument);
 }
 
 extern "C" int eventfd(unsigned int count, int flags) noexcept {
@@ -429,6 +498,17 @@ int main(int, char** arguments) {
     farTooManyRanks();
   } else if (scenario == "no-poll") {
     noPoll();
+  } else if (scenario == "server-without-descriptors") {
+    serverWithoutDescriptors();
+  } else if (scenario == "no-threads") {
+    noThreads();
+  } else if (scenario == "init-all-without-descriptors") {
+    static std::atomic<int> events{0};
+    refuseEvent = [] { return ++events == 3; };
+    initAllThatFails();
+  } else if (scenario == "init-all-without-connections") {
+    refuseAcceptOnce();
+    initAllThatFails();
   } else if (scenario == "in-locale") {
     inLocale();
   } else {
