@@ -13,7 +13,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -23,15 +22,18 @@
 #include "processors.h"
 #include "rasclient.h"
 #include "settings.h"
+#include "thread.h"
 
 namespace host {
 namespace {
 
 constexpr char kDefaultAddress[] = "localhost:28028";
 
-/** Limits for connections at the same time; others wait. Clients leave room for the processes of the job. */
+/** Limits for connections at the same time. Clients leave room for the processes of the job. */
 constexpr size_t kMaxConnections = 128;
 constexpr size_t kMaxClients = 64;
+/** Maximum number of clients to accept before those that are there are served. */
+constexpr size_t kClientTurn = 16;
 
 /** Seconds without accepting connections after the system refused one. */
 constexpr double kAcceptPause = 0.1;
@@ -161,8 +163,7 @@ class Service {
     try {
       processes_ = listenAt(rasSocketName(processToken()));
       wake_ = newEvent();
-      SignalsBlocked blocked;
-      thread_ = std::thread([this] { run(); });
+      thread_ = startThread("the thread of the status service", [this] { run(); });
       return true;
     } catch (const std::exception&) {
       closeSockets();
@@ -177,31 +178,49 @@ class Service {
     return ranks;
   }
 
-  void run() {
+  void run() noexcept {
     std::list<RasClient> clients;
     double acceptAgain = 0;
     while (!stopping_) {
-      double deadline = now() + 1000;
-      std::vector<pollfd> polled{{wake_.get(), POLLIN, 0}};
-      if (acceptAgain > now()) {
-        deadline = acceptAgain;
-      } else {
-        if (clients.size() < kMaxConnections) polled.push_back({processes_.get(), POLLIN, 0});
-        if (clients.size() < kMaxClients && clients_.valid()) polled.push_back({clients_.get(), POLLIN, 0});
-      }
-      for (const RasClient& client : clients) {
-        client.addDescriptors(polled);
-        deadline = std::min(deadline, client.deadline());
-      }
+      bool accepts = now() >= acceptAgain;
       try {
-        pollAll(polled, static_cast<int>(std::max(deadline - now(), 0.0) * 1000) + 1);
-        accept(clients);
+        awaitEvents(clients, accepts ? now() + 1000 : acceptAgain, accepts);
+        if (accepts) accept(clients);
       } catch (const std::exception&) {
+        // No descriptors or no memory.
         acceptAgain = now() + kAcceptPause;
+        poll(nullptr, 0, static_cast<int>(kAcceptPause * 1000));
       }
       for (RasClient& client : clients) client.advance();
       clients.remove_if([](const RasClient& client) { return client.ended(); });
     }
+  }
+
+  void awaitEvents(const std::list<RasClient>& clients, double deadline, bool accepts) {
+    std::vector<pollfd> polled{{wake_.get(), POLLIN, 0}};
+    if (accepts && clients.size() < kMaxConnections) {
+      polled.push_back({processes_.get(), POLLIN, 0});
+      if (clients_.valid() && hasRoom(clients)) polled.push_back({clients_.get(), POLLIN, 0});
+    }
+    for (const RasClient& client : clients) {
+      client.addDescriptors(polled);
+      deadline = std::min(deadline, client.deadline());
+    }
+    pollAll(polled, static_cast<int>(std::max(deadline - now(), 0.0) * 1000) + 1);
+  }
+
+  /** The client, if any, that has asked nothing and read nothing for the longest time. */
+  template <class Clients>
+  static auto longestSilent(Clients& clients) {
+    auto first = std::min_element(clients.begin(), clients.end(), [](const RasClient& one, const RasClient& other) {
+      return one.expires() < other.expires();
+    });
+    return first != clients.end() && first->expires() < HUGE_VAL ? first : clients.end();
+  }
+
+  /** A new client takes the place of a silent one. */
+  static bool hasRoom(const std::list<RasClient>& clients) {
+    return clients.size() < kMaxClients || longestSilent(clients) != clients.end();
   }
 
   void accept(std::list<RasClient>& clients) {
@@ -209,7 +228,10 @@ class Service {
     while (clients.size() < kMaxConnections && acceptFrom(processes_, fd)) {
       if (fd.valid()) clients.emplace_back(std::move(fd), rasProof(processToken()), encode(ownRanks()));
     }
-    while (clients.size() < kMaxClients && clients_.valid() && acceptClient(clients_, fd)) {
+    for (size_t turn = 0; turn < kClientTurn && clients.size() < kMaxConnections && clients_.valid() && hasRoom(clients) &&
+                          acceptClient(clients_, fd);
+         turn++) {
+      if (clients.size() >= kMaxClients) clients.erase(longestSilent(clients));
       if (fd.valid()) clients.emplace_back(std::move(fd), [this] { return ownRanks(); });
     }
   }

@@ -86,6 +86,8 @@ class RasClient {
   /** Continues without waiting. */
   void advance();
   bool ended() const { return state_ == State::Ended; }
+  /** The time at which the connection is closed if nothing happens; HUGE_VAL: never. */
+  double expires() const { return expires_; }
 
   void addDescriptors(std::vector<pollfd>& polled) const;
   /** The time at which to call advance() without an arrival. */

@@ -135,6 +135,12 @@ class HostEngineRasTest {
     }
 
     @Test
+    void clientsThatSayNothingDoNotKeepOthersOut() {
+        ChildJvm.Outcome outcome = jvm().run(RasScenarios.class, "silent");
+        assertEquals("an answer\nthe first silent client is disconnected\n", outcome.output());
+    }
+
+    @Test
     void aStoppedRankIsNamedAfterTheTimeout() throws Exception {
         start("wait");
         stop(1);

@@ -15,9 +15,12 @@ import io.github.nccl4j.ras.RasClient;
 import io.github.nccl4j.ras.RasException;
 import io.github.nccl4j.ras.RasFormat;
 import java.io.IOException;
+import java.net.Socket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
@@ -35,6 +38,7 @@ final class RasScenarios {
             case "differ" -> work(args[1], Integer.parseInt(args[2]), Integer.parseInt(args[3]), true);
             case "end" -> end();
             case "timeout" -> timeout();
+            case "silent" -> silent();
             default -> throw new IllegalArgumentException(args[0]);
         }
     }
@@ -70,6 +74,23 @@ final class RasScenarios {
         Rank.check(
                 nccl.ncclAllReduce(data.address(), data.address(), 1, nccl.ncclInt, nccl.ncclSum, rank.comm(), 0),
                 "ncclAllReduce");
+    }
+
+    /** More clients than the service takes that say nothing, and one that asks. */
+    private static void silent() throws Exception {
+        Rank alone = Rank.join(Rank.newId(), 0, 1);
+        String[] address = System.getenv("NCCL_RAS_ADDR").split(":");
+        List<Socket> clients = new ArrayList<>();
+        for (int i = 0; i < 70; i++) {
+            clients.add(new Socket(address[0], Integer.parseInt(address[1])));
+        }
+        System.out.println(ask().contains("RUNNING") ? "an answer" : "no answer");
+        int first = clients.get(0).getInputStream().read();
+        System.out.println(first == -1 ? "the first silent client is disconnected" : "" + first);
+        for (Socket client : clients) {
+            client.close();
+        }
+        alone.destroy();
     }
 
     /** Creates and ends communicators, and prints what the service leaves: threads, descriptors, a service that responds. */
