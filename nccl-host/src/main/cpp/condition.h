@@ -1,7 +1,10 @@
 // condition.h: replaces std::condition_variable, whose wait() needs the libstdc++ of GCC 12 at run time; and a lock.
 #pragma once
 
+#include <errno.h>
+#include <math.h>
 #include <pthread.h>
+#include <time.h>
 
 #include <atomic>
 #include <mutex>
@@ -10,7 +13,13 @@ namespace host {
 
 class Condition {
  public:
-  Condition() = default;
+  Condition() {
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&native_, &attributes);
+    pthread_condattr_destroy(&attributes);
+  }
   Condition(const Condition&) = delete;
   Condition& operator=(const Condition&) = delete;
   ~Condition() { pthread_cond_destroy(&native_); }
@@ -23,8 +32,20 @@ class Condition {
     while (!predicate()) pthread_cond_wait(&native_, lock.mutex()->native_handle());
   }
 
+  /** As wait, until a time of now(); false if the predicate is false then. */
+  template <typename Predicate>
+  bool waitUntil(std::unique_lock<std::mutex>& lock, double until, Predicate predicate) {
+    if (until == HUGE_VAL) return wait(lock, predicate), true;
+    auto seconds = static_cast<time_t>(until);
+    timespec time{seconds, static_cast<long>((until - static_cast<double>(seconds)) * 1e9)};
+    while (!predicate()) {
+      if (pthread_cond_timedwait(&native_, lock.mutex()->native_handle(), &time) == ETIMEDOUT) return predicate();
+    }
+    return true;
+  }
+
  private:
-  pthread_cond_t native_ = PTHREAD_COND_INITIALIZER;
+  pthread_cond_t native_;
 };
 
 /** A mutual exclusion that one thread may enter and another leave. */

@@ -2,6 +2,7 @@
 
 #include "launch.h"
 
+#include <math.h>
 #include <string.h>
 
 #include <algorithm>
@@ -274,12 +275,13 @@ void runBriefly(DirectCall& call, const CommRef& comm, Work& work) {
   comm->leftToThread = left;
   comm->nextLeftToThread = std::min(2 * left + 1, kMostLeftToThread);
   try {
-    call.continueInStream([comm = comm, rest, report]() mutable {
-      report(comm, [&] { rest->run(); });
-      rest.reset();
+    call.continueInStream([] {}, [comm = comm, rest, report](double until) {
+      bool ended = true;
+      report(comm, [&] { ended = rest->run(until); });
+      return ended;
     });
   } catch (const std::exception&) {
-    report(comm, [&] { rest->run(); });
+    report(comm, [&] { rest->run(HUGE_VAL); });
     throw;
   }
 }
@@ -404,11 +406,12 @@ class OfStream {
     for (const CommRef& comm : inProgress_) comm->pendingCalls--;
   }
 
-  /** Runs the unit to its end. */
-  void run() {
+  /** Runs the unit until a time; returns true if it has ended. */
+  bool run(double until) {
     int result = ncclSuccess;
     try {
-      runWork(workOf(parts_));
+      if (!progress_) progress_ = std::make_unique<Progress>(workOf(parts_));
+      if (!progress_->run(until)) return false;
     } catch (const Failure& failure) {
       recordError(failure);
       result = failure.code();
@@ -416,18 +419,21 @@ class OfStream {
       // None of the operations has begun.
       for (const CommRef& comm : comms_) comm->failOperation(failureInFlight());
     }
+    progress_.reset();
     parts_.clear();
     for (const CommRef& comm : inProgress_) {
       // A revoked communicator has no error, so the result of the call is kept.
       comm->callResult = comm->lifecycle.is(State::Revoked) ? result : ncclSuccess;
       comm->pendingCalls--;
     }
+    return true;
   }
 
  private:
   const std::vector<CommRef> comms_;
   std::vector<Part> parts_;
   std::vector<CommRef> inProgress_;
+  std::unique_ptr<Progress> progress_;
 };
 
 /** Enqueues an item whose failures are reported by its communicators. */
@@ -436,7 +442,7 @@ void begin(Unit unit) {
   RunBy by = unit.hasDefault() ? RunBy::Thread : RunBy::Stream;
   auto work = std::make_shared<OfStream>(std::move(unit));
   try {
-    enqueue(streams, work->comms(), by, [work] { work->run(); });
+    enqueue(streams, work->comms(), by, [] {}, [work](double until) { return work->run(until); });
   } catch (const std::exception&) {
     work->drop();
     throw;

@@ -530,8 +530,8 @@ class Loop {
  public:
   Loop(Runner* runners, size_t count) : begin_(runners), end_(runners + count) {}
 
-  /** Advances all work until nothing moves for this many seconds; true if all has ended. */
-  bool advance(double seconds) {
+  /** Advances all work until nothing moves for this many seconds, or until a time; true if all has ended. */
+  bool advance(double seconds, double until = HUGE_VAL) {
     std::optional<Polling> polling;
     for (;;) {
       bool moved = false;
@@ -543,6 +543,7 @@ class Loop {
       }
       if (!running) return true;
       if (moved) {
+        if (isPast(until)) return false;
         if (polling) polling->restart();
         continue;
       }
@@ -558,14 +559,16 @@ class Loop {
     if (failure_) throw Failure(*failure_);
   }
 
-  /** Runs all work to its end. */
-  void run() {
-    while (!advance(pollingTime())) {
+  /** Runs all work until a time; true if it has ended. */
+  bool run(double until = HUGE_VAL) {
+    while (!advance(pollingTime(), until)) {
+      if (isPast(until)) return false;
       bool ended = endStuck();
       keepFirstFailure();
-      if (!ended) sleep();
+      if (!ended) sleep(until);
     }
     throwFirstFailure();
+    return true;
   }
 
  private:
@@ -600,12 +603,14 @@ class Loop {
     return ended;
   }
 
-  /** Sleeps until something may have arrived. */
-  void sleep() {
+  static bool isPast(double time) { return time != HUGE_VAL && now() >= time; }
+
+  /** Sleeps until something may have arrived, or until a time. */
+  void sleep(double until) {
     double begun = now();
     try {
       polled_.clear();
-      double wakeTime = HUGE_VAL;
+      double wakeTime = until;
       each([&](Runner& runner) { wakeTime = std::min(wakeTime, runner.collectDescriptors(polled_)); });
       begun = now();
       double left = std::max(0.0, std::min(wakeTime - begun, 1e6));
@@ -640,12 +645,22 @@ void sortBySerial(std::vector<Work>& work) {
 }  // namespace
 
 struct Progress::State {
-  State(Work&& begun, Runner&& runnerOfIt) : work(std::move(begun)), runner(std::move(runnerOfIt)) { runner.follow(work); }
-  Work work;
-  Runner runner;
+  State(Work&& begun, Runner&& runner) {
+    work.push_back(std::move(begun));
+    runners.push_back(std::move(runner));
+    runners.front().follow(work.front());
+  }
+  explicit State(std::vector<Work>&& all) : work(std::move(all)) {
+    sortBySerial(work);
+    runners.reserve(work.size());
+    for (Work& one : work) runners.emplace_back(one);
+  }
+  std::vector<Work> work;
+  std::vector<Runner> runners;
 };
 
 Progress::Progress(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Progress::Progress(std::vector<Work> work) : Progress(std::make_unique<State>(std::move(work))) {}
 Progress::~Progress() = default;
 
 std::unique_ptr<Progress> Progress::runBriefly(Work& work) {
@@ -660,29 +675,30 @@ std::unique_ptr<Progress> Progress::runBriefly(Work& work) {
   return std::unique_ptr<Progress>(new Progress(std::make_unique<State>(std::move(work), std::move(runner))));
 }
 
-void Progress::run() {
-  state_->runner.lock();
-  Loop(&state_->runner, 1).run();
+bool Progress::run(double until) {
+  for (Runner& runner : state_->runners) {
+    if (runner.finished()) continue;
+    if (until == HUGE_VAL) {
+      runner.lock();
+    } else if (!runner.tryLock()) {
+      return false;
+    }
+  }
+  return Loop(state_->runners.data(), state_->runners.size()).run(until);
 }
 
-void runWork(std::vector<Work> work) {
-  sortBySerial(work);
-  std::vector<Runner> runners;
-  runners.reserve(work.size());
-  for (Work& one : work) {
-    runners.emplace_back(one);
-    runners.back().lock();
-  }
-  Loop(runners.data(), runners.size()).run();
-}
+void runWork(std::vector<Work> work) { Progress(std::move(work)).run(HUGE_VAL); }
 
 void runWork(Work& work) {
   Runner runner(work);
   runner.lock();
   // Most work ends here.
   runner.advance();
-  if (!runner.finished()) return Loop(&runner, 1).run();
-  if (runner.failure()) throw Failure(*runner.failure());
+  if (!runner.finished()) {
+    Loop(&runner, 1).run();
+  } else if (runner.failure()) {
+    throw Failure(*runner.failure());
+  }
 }
 
 void runTask(Comm& comm, Task& task, Begun&& begun) {

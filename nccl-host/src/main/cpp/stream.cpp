@@ -2,6 +2,7 @@
 
 #include "stream.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +33,8 @@ struct Report {
 };
 
 struct Item {
-  Body body;  // empty: done as soon as it can run
+  Advance advance;                // of RunBy::Stream and Thread, or empty
+  Body body;                      // empty: done as soon as it can run
   StreamRef home;                 // whose thread runs the body, until it has run
   size_t index = 0;               // in Scheduler::items
   int open = 0;                   // number of unfinished predecessors
@@ -184,6 +186,15 @@ void makeReady(const ItemRef& item) {
   stream.wake.notify_one();
 }
 
+/** As makeReady, before all others. Needs the lock. */
+void makeReadyFirst(const ItemRef& item) {
+  Stream& stream = *item->home;
+  if (!stream.ready) stream.lastReady = item.get();
+  item->next = std::move(stream.ready);
+  stream.ready = item;
+  stream.wake.notify_one();
+}
+
 void addUnfinished(const ItemRef& item) {
   std::vector<ItemRef>& items = scheduler().items;
   item->index = items.size();
@@ -238,7 +249,20 @@ void finish(const ItemRef& first) {
   }
 }
 
-void runBody(const ItemRef& item, Lock& lock) {
+/** Runs an item until a time; returns false if it has not ended, and then makes it ready again. */
+bool runBody(const ItemRef& item, Lock& lock, double until = HUGE_VAL) {
+  if (Advance advance = std::move(item->advance)) {
+    item->advance = nullptr;
+    lock.unlock();
+    bool ended = advance(until);
+    if (ended) advance = nullptr;
+    lock.lock();
+    if (!ended) {
+      item->advance = std::move(advance);
+      makeReadyFirst(item);
+      return false;
+    }
+  }
   Body body = std::move(item->body);
   item->body = nullptr;
   lock.unlock();
@@ -247,13 +271,14 @@ void runBody(const ItemRef& item, Lock& lock) {
   body = nullptr;
   lock.lock();
   finish(item);
+  return true;
 }
 
-/** Runs the first item that waits for nothing. */
-void runReady(Stream& stream, Lock& lock) {
+/** Runs the first item that waits for nothing, until a time; returns false if it has not ended. */
+bool runReady(Stream& stream, Lock& lock, double until = HUGE_VAL) {
   ItemRef item = std::move(stream.ready);
   stream.ready = std::move(item->next);
-  runBody(item, lock);
+  return runBody(item, lock, until);
 }
 
 void serve(const StreamRef& stream) {
@@ -302,6 +327,7 @@ void place(const ItemRef& item, View<StreamRef> streams, View<CommRef> comms, La
   } catch (const std::exception&) {
     // Its predecessors may still refer to it. Nothing follows it, and it runs nothing.
     removeUnfinished(*item);
+    item->advance = nullptr;
     item->body = nullptr;
     throw;
   }
@@ -362,16 +388,17 @@ ncclResult_t stateOf(const Item& item) {
   return ncclSuccess;
 }
 
-/** Waits for the present items of a stream, and runs them unless the stream's thread has begun to. */
-ncclResult_t synchronize(StreamRef stream) {
+/** Waits for the present items of a stream until a time, and runs them unless the stream's thread has begun to. */
+ncclResult_t synchronize(StreamRef stream, double until) {
   Lock lock(scheduler().mutex);
   showDirectCalls();
   Order& order = stream->order;
   if (!order.tail) return ncclSuccess;
   ItemRef all = order.tail->done ? order.tail : allIn(*stream);
   // Until that thread is awake, other ranks wait for this one, and then leave their own operations to threads.
-  while (!all->done && stream->ready) runReady(*stream, lock);
-  all->changed.wait(lock, [&] { return all->done; });
+  while (!all->done && stream->ready && runReady(*stream, lock, until)) {
+  }
+  all->changed.waitUntil(lock, until, [&] { return all->done; });
   // Unless another thread has added an item, or destroyed the stream, meanwhile.
   if (isDone(order.tail) && !stream->closed && forgetDone(order)) stream->setHasItems(false);
   return stateOf(*all);
@@ -452,8 +479,9 @@ void recordLaunch(cudaEvent_t handle, const std::vector<StreamRef>& streams, con
   found->second.recorded = now();
 }
 
-ItemRef enqueue(View<StreamRef> streams, View<CommRef> comms, RunBy by, Body body) {
+ItemRef enqueue(View<StreamRef> streams, View<CommRef> comms, RunBy by, Body body, Advance advance) {
   auto item = std::make_shared<Item>();
+  item->advance = std::move(advance);
   item->body = std::move(body);
   item->works = true;
   if (by == RunBy::Caller) {
@@ -555,11 +583,12 @@ void DirectCall::reportFailure() {
   reportOf(*item_, comm_)->isOwn = true;
 }
 
-void DirectCall::continueInStream(Body body) {
+void DirectCall::continueInStream(Body body, Advance advance) {
   Lock lock(scheduler().mutex);
   startThreadOf(stream_);
   show();
   item_->held = false;
+  item_->advance = std::move(advance);
   item_->body = std::move(body);
   reportOf(*item_, comm_)->isOwn = true;
   item_->home = stream_;
@@ -660,7 +689,15 @@ extern "C" ncclResult_t nccl4jHostStreamSynchronize(cudaStream_t stream) {
   return guarded([&]() -> ncclResult_t {
     const StreamRef& known = requireStream(stream, "HostStreamSynchronize");
     if (!known->order.hasItems) return ncclSuccess;
-    return synchronize(known);
+    return synchronize(known, HUGE_VAL);
+  });
+}
+
+extern "C" ncclResult_t nccl4jHostStreamSynchronizeFor(cudaStream_t stream, double seconds) {
+  return guarded([&]() -> ncclResult_t {
+    const StreamRef& known = requireStream(stream, "HostStreamSynchronizeFor");
+    if (!known->order.hasItems) return ncclSuccess;
+    return synchronize(known, now() + seconds);
   });
 }
 

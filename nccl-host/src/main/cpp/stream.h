@@ -92,6 +92,9 @@ class View {
 /** The work of an item. Throws nothing: the communicators keep the failures. */
 using Body = std::function<void()>;
 
+/** Work before the body that may wait for other ranks: runs until a time, and returns true if it has ended. */
+using Advance = std::function<bool(double until)>;
+
 enum class RunBy {
   Stream,  // the thread of the first stream
   Thread,  // a thread of its own
@@ -102,7 +105,7 @@ enum class RunBy {
  * Adds an item after all present items of the streams and all earlier operations of the communicators. Unless the caller runs it,
  * later items of the streams report the failures of the communicators.
  */
-ItemRef enqueue(View<StreamRef> streams, View<CommRef> comms, RunBy by, Body body);
+ItemRef enqueue(View<StreamRef> streams, View<CommRef> comms, RunBy by, Body body, Advance advance = nullptr);
 
 /**
  * Waits until an item can run, and runs it; at once if an abort, a revoke or a shrink cancels one of its communicators.
@@ -124,8 +127,8 @@ class DirectCall {
   bool begun() const { return begun_; }
   /** Later items of the stream report the failure of the communicator. */
   void reportFailure();
-  /** Ends the call; the thread of the created stream runs the body. Throws if there is no such thread. */
-  void continueInStream(Body body);
+  /** Ends the call; the thread of the created stream does the rest. Throws if there is no such thread. */
+  void continueInStream(Body body, Advance advance = nullptr);
   /** Gives the call an item, and the one around it. Needs the lock of stream.cpp. */
   void show();
 

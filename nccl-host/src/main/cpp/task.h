@@ -261,8 +261,13 @@ class Progress {
    * Without the lock of the communicator, which another thread may hold, it has not begun.
    */
   static std::unique_ptr<Progress> runBriefly(Work& work);
-  /** Runs the work to its end. */
-  void run();
+  /** Work that has not begun. */
+  explicit Progress(std::vector<Work> work);
+  /**
+   * Runs the work until a time of now(); returns true if it has ended. A failing communicator does not stop the others; the
+   * first failure is thrown at the end.
+   */
+  bool run(double until);
 
  private:
   struct State;

@@ -137,6 +137,48 @@ TEST(LaunchTest, LongOperationsOfAStreamNeedItsThread) {
   }
 }
 
+TEST(LaunchTest, AThreadThatWaitsForALimitedTimeHandsItsOperationsOver) {
+  ncclUniqueId id;
+  ASSERT_EQ(ncclSuccess, ncclGetUniqueId(&id));
+  const size_t sizes[] = {1, 8 << 20};
+  std::atomic<int> waited{0};
+  auto rank = [&](int own) {
+    ncclComm_t comm = nullptr;
+    ASSERT_EQ(ncclSuccess, ncclCommInitRank(&comm, 2, id, own));
+    cudaStream_t stream = nullptr;
+    ASSERT_EQ(ncclSuccess, nccl4jHostStreamCreate(&stream));
+    for (size_t count : sizes) {
+      std::vector<char> elements(count, 1);
+      if (own == 1) {
+        while (waited == 0) std::this_thread::yield();
+        waited--;
+      }
+      EXPECT_EQ(ncclSuccess, ncclAllReduce(elements.data(), elements.data(), count, ncclInt8, ncclSum, comm, stream));
+      if (own == 0) {
+        double begun = now();
+        EXPECT_EQ(ncclInProgress, nccl4jHostStreamSynchronizeFor(stream, 0.02));
+        EXPECT_LE(0.02, now() - begun);
+        EXPECT_EQ(ncclInProgress, nccl4jHostStreamSynchronizeFor(stream, 0));
+        EXPECT_EQ(ncclInProgress, nccl4jHostStreamQuery(stream));
+        waited++;
+      }
+      ncclResult_t result;
+      do {
+        result = nccl4jHostStreamSynchronizeFor(stream, 0.001);
+      } while (result == ncclInProgress);
+      EXPECT_EQ(ncclSuccess, result) << ncclGetLastError(comm);
+      EXPECT_EQ(std::vector<char>(count, 2), elements);
+    }
+    EXPECT_EQ(ncclSuccess, nccl4jHostStreamSynchronizeFor(stream, 1));
+    EXPECT_EQ(ncclInvalidArgument, nccl4jHostStreamSynchronizeFor(reinterpret_cast<cudaStream_t>(17), 1));
+    EXPECT_EQ(ncclSuccess, nccl4jHostStreamDestroy(stream));
+    EXPECT_EQ(ncclSuccess, ncclCommDestroy(comm));
+  };
+  std::thread other(rank, 1);
+  rank(0);
+  other.join();
+}
+
 TEST_F(GroupTest, OnlyTheOutermostEndLaunches) {
   int in = 5, out[kRanks] = {};
   ncclGroupStart();

@@ -366,6 +366,9 @@ inline int hostStreamCreate(long long cell) { NCCL4J_HOST_CALL(nccl4jHostStreamC
 inline int hostStreamDestroy(long long stream) { NCCL4J_HOST_CALL(nccl4jHostStreamDestroy, (cudaStream_t)stream); }
 inline int hostStreamQuery(long long stream) { NCCL4J_HOST_CALL(nccl4jHostStreamQuery, (cudaStream_t)stream); }
 inline int hostStreamSynchronize(long long stream) { NCCL4J_HOST_CALL(nccl4jHostStreamSynchronize, (cudaStream_t)stream); }
+inline int hostStreamSynchronizeFor(long long stream, double seconds) {
+  NCCL4J_HOST_CALL(nccl4jHostStreamSynchronizeFor, (cudaStream_t)stream, seconds);
+}
 inline long long hostBusyStreams() {
   static const auto function = (decltype(&::nccl4jHostBusyStreams))hostFunction("nccl4jHostBusyStreams");
   return (long long)function();

@@ -32,6 +32,8 @@ ncclResult_t nccl4jHostStreamDestroy(cudaStream_t stream);
 ncclResult_t nccl4jHostStreamQuery(cudaStream_t stream);
 /* Waits until all work is done, and returns as the query. */
 ncclResult_t nccl4jHostStreamSynchronize(cudaStream_t stream);
+/* As above, for about so many seconds at most: then ncclInProgress. The work continues. */
+ncclResult_t nccl4jHostStreamSynchronizeFor(cudaStream_t stream, double seconds);
 /*
  * Returns the address of a number. While it is 0, nccl4jHostStreamSynchronize would return ncclSuccess at once for each created
  * stream. To be read as an atomic number with acquire order; valid until the process ends.

@@ -83,6 +83,18 @@ public final class HostEngine {
     public static native int streamSynchronize(long stream) throws NcclLibraryException;
 
     /**
+     * As {@link #streamSynchronize}, for a limited time. The work continues after that time.
+     *
+     * @param stream the stream, 0 for the thread's default stream
+     * @param seconds the limit; the call may take somewhat longer
+     * @return the result code; {@code ncclInProgress} if the work is not done in time
+     * @throws NcclLibraryException if the library is not the host engine
+     */
+    @Namespace("nccl4j")
+    @Name("hostStreamSynchronizeFor")
+    public static native int streamSynchronizeFor(long stream, double seconds) throws NcclLibraryException;
+
+    /**
      * Returns the address of an {@code int}. While it is 0, {@link #streamSynchronize} would return {@code ncclSuccess}
      * at once for each created stream, and the call can be saved. To be read with acquire order; valid until the
      * process ends.
