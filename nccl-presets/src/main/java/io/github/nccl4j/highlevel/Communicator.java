@@ -197,6 +197,7 @@ public final class Communicator implements AutoCloseable {
         @Override
         public void stopping() {
             streams.pollPending();
+            PendingOperations.stop(core, core.reference(), true);
         }
 
         @Override
@@ -351,7 +352,11 @@ public final class Communicator implements AutoCloseable {
      * @return the failure that was reported first; empty if there is none
      */
     public Optional<NcclException> failure() {
-        return Optional.ofNullable(core.failure());
+        NcclException failure = core.failure();
+        if (failure != null) {
+            core.failures().setTold();
+        }
+        return Optional.ofNullable(failure);
     }
 
     /** {@return the limit for calls that wait for other ranks} */

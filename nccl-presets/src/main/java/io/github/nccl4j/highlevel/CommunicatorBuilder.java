@@ -71,8 +71,8 @@ public final class CommunicatorBuilder {
     }
 
     /**
-     * Sets the deadline of each of these: creating, closing, every {@link Work#await()}, every launch of a group and
-     * every call that needs other ranks. A call that exceeds the deadline throws {@link NcclTimeoutException}; a
+     * Sets the deadline of each of these: creating, closing, every {@link Work#await()}, every launch of a group, every
+     * call that needs other ranks, and every wait for a {@link CudaStream} with operations of the communicator. A call that exceeds the deadline throws {@link NcclTimeoutException}; a
      * deadline never ends the process. Default: {@link Communicator#DEFAULT_DEADLINE}; {@link Communicator#NO_DEADLINE}
      * waits forever.
      *

@@ -36,7 +36,11 @@ import java.util.function.Supplier;
  * thread's call.
  */
 final class CommunicatorCore
-        implements StalledDevices.StalledWork, ProcessRanks.Member, CommunicatorInfo, AutoCloseable {
+        implements StalledDevices.StalledWork,
+                ProcessRanks.Member,
+                PendingOperations.Owner,
+                CommunicatorInfo,
+                AutoCloseable {
     static final Set<CommunicatorState> ENDED = EnumSet.of(CommunicatorState.ABORTED, CommunicatorState.CLOSED);
 
     /** The first release whose ncclCommFinalize waits for all ranks of the process. */
@@ -134,6 +138,8 @@ final class CommunicatorCore
     private ProcessRanks processRanks;
 
     private final Thread creator = Thread.currentThread();
+
+    private final WeakReference<PendingOperations.Owner> reference = new WeakReference<>(this);
 
     CommunicatorCore(
             NcclLibrary library,
@@ -249,12 +255,18 @@ final class CommunicatorCore
         return failures.first();
     }
 
+    /** A reference for objects that must not keep a dropped communicator; always the same one. */
+    WeakReference<PendingOperations.Owner> reference() {
+        return reference;
+    }
+
     /** Reports a failure, which may throw an exception of the program. */
     void reportFailure(NcclException failure) {
         listener.failed(failure);
     }
 
-    boolean hasEnded() {
+    @Override
+    public boolean hasEnded() {
         return ENDED.contains(state);
     }
 
@@ -280,6 +292,7 @@ final class CommunicatorCore
     void registerGraph(CudaGraph graph) {
         if (owned.addGraph(graph)) {
             graph.onClose(() -> owned.removeGraph(graph));
+            graph.addCommunicator(reference);
         }
     }
 
@@ -339,6 +352,7 @@ final class CommunicatorCore
             status = CommunicatorStatus.add(settings.rendezvous() != null ? settings.rendezvous() : where, this);
         }
         recorder.begin();
+        PendingOperations.add(reference);
         gate.open(() -> state = CommunicatorState.OPEN);
         listener.opened();
     }
@@ -502,6 +516,9 @@ final class CommunicatorCore
 
     /** The exception for the state that the caller has read; another thread may have changed the state since then. */
     IllegalStateException wrongState(CommunicatorState seen, String what, Set<CommunicatorState> allowed) {
+        if (ENDED_BY_FAILURE.contains(seen)) {
+            failures.setTold();
+        }
         String text =
                 switch (seen) {
                     case PENDING -> "is pending: it can be used when its group has been launched";
@@ -682,8 +699,64 @@ final class CommunicatorCore
     }
 
     /** True if the end of work may mean that it was stopped. */
-    boolean isStopped() {
+    @Override
+    public boolean isStopped() {
         return revoked || aborted;
+    }
+
+    /* Waits for streams. */
+
+    @Override
+    public long context() {
+        return device.context();
+    }
+
+    @Override
+    public boolean isLossKnown() {
+        return failures.isTold();
+    }
+
+    @Override
+    public void beginWait() {
+        failures.beginWait();
+    }
+
+    @Override
+    public void endWait() {
+        failures.endWait();
+    }
+
+    @Override
+    public void checkFailures(OperationLog.Entry last, OperationWait.Target work) {
+        if (calls.mayWaitForLostRank()) {
+            failures.markLate(work.lasting(this));
+            throw failures.told(failures.rankLostDuringWork(last.function(), last.describe()));
+        }
+        int result = calls.tryPoll();
+        if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
+            throw failures.told(failures.failed(result, last.function(), last.describe()));
+        }
+    }
+
+    @Override
+    public RuntimeException lost(OperationLog.Entry last) {
+        return failures.told(failures.lost(last.function(), last.describe()));
+    }
+
+    @Override
+    public RuntimeException late(OperationLog.Entry last, OperationWait.Target work) {
+        failures.markLate(work.lasting(this));
+        return failures.told(failures.late(last.function(), last.describe(), deadline));
+    }
+
+    @Override
+    public RuntimeException interrupted(OperationLog.Entry last) {
+        return failures.told(failures.interrupted(last.describe()));
+    }
+
+    @Override
+    public void keepUntilEnded(Runnable release) {
+        owned.keepUntilEnded(release);
     }
 
     private void requireRevocable() {
@@ -867,6 +940,10 @@ final class CommunicatorCore
         try {
             free.run();
         } finally {
+            if (isStopped()) {
+                PendingOperations.stop(this, reference, false);
+            }
+            PendingOperations.remove(reference);
             calls.close();
             StalledDevices.remove(this);
             if (statusQuery != null) {

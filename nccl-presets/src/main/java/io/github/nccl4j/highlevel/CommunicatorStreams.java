@@ -61,7 +61,7 @@ final class CommunicatorStreams {
             event = events.isEmpty() ? CudaEvent.create(device) : events.pop();
             boolean recorded = false;
             try {
-                event.record(stream);
+                event.recordUntracked(stream);
                 recorded = true;
             } finally {
                 if (!recorded) {
@@ -79,6 +79,14 @@ final class CommunicatorStreams {
 
     /** Checks all pending work before the communicator is revoked or aborted. */
     synchronized void pollPending() {
+        try {
+            if (own != null) {
+                // Marks the operations in it as done.
+                own.isDone();
+            }
+        } catch (RuntimeException failed) {
+            // They are lost with the communicator.
+        }
         for (Work work : pending) {
             try {
                 work.isOver();

@@ -77,7 +77,7 @@ final class ConfiguredCall implements AutoCloseable {
             graph.keep(this::keepReachable);
         }
         if (event != null) {
-            event.markRecorded();
+            event.markRecorded(stream);
             try {
                 PendingReleases.add(stream, 0, event::unpin);
             } finally {

@@ -18,7 +18,8 @@ import java.util.Objects;
  * System.out.println(end.elapsedSince(start));
  * }</pre>
  *
- * <p>An event may be recorded again; it then refers to the new mark.
+ * <p>An event may be recorded again; it then refers to the new mark. A thread that waits for an event behind operations of
+ * a communicator obeys that communicator, as for a {@link CudaStream}.
  *
  * <p><b>Ownership.</b> An event is destroyed when it is closed, not by the garbage collector; with {@code
  * -Dnccl4j.leaks=true} an event that is dropped without being closed is logged. Every use of a closed event throws
@@ -35,6 +36,9 @@ public final class CudaEvent implements AutoCloseable {
     private final boolean timing;
     private final Lifetime lifetime = new Lifetime(this);
     private volatile boolean recorded;
+    /** The operations before the mark. */
+    private volatile PendingOperations operations = PendingOperations.NONE;
+
     /** Time of the last recording on host memory, in nanoseconds. */
     private volatile long hostTime;
 
@@ -100,7 +104,12 @@ public final class CudaEvent implements AutoCloseable {
             throw new IllegalArgumentException(
                     "stream must be of the event's device: a stream of " + stream.device() + ", an event of " + device);
         }
-        stream.record(this);
+        stream.record(this, stream.pending());
+    }
+
+    /** As {@link #record}, for an event that is only queried. */
+    void recordUntracked(CudaStream stream) {
+        stream.record(this, PendingOperations.NONE);
     }
 
     boolean hasTiming() {
@@ -108,7 +117,8 @@ public final class CudaEvent implements AutoCloseable {
     }
 
     /** Marks the event as recorded by the library; the caller has pinned it. */
-    void markRecorded() {
+    void markRecorded(CudaStream stream) {
+        operations = stream.pending();
         recorded = true;
     }
 
@@ -123,9 +133,10 @@ public final class CudaEvent implements AutoCloseable {
     }
 
     /** Records the event in a stream that the caller has locked. */
-    void recordOn(long stream) {
+    void recordOn(long stream, PendingOperations before) {
         lifetime.acquire();
         try {
+            operations = before;
             DeviceStreams.recordEvent(device.context(), handle, stream);
             if (device.isHost()) {
                 hostTime = System.nanoTime();
@@ -140,6 +151,7 @@ public final class CudaEvent implements AutoCloseable {
     void delay(CudaStream stream) {
         acquireRecorded();
         try {
+            operations.precede(stream.device().context(), stream.nativeHandle());
             DeviceStreams.waitForEvent(stream.device().context(), stream.nativeHandle(), handle);
         } finally {
             lifetime.release();
@@ -150,14 +162,20 @@ public final class CudaEvent implements AutoCloseable {
      * Returns true if all work before the mark is done. Does not wait.
      *
      * @return true if the event is done
-     * @throws IllegalStateException if the event was not recorded yet
+     * @throws IllegalStateException if the event was not recorded yet, or if a communicator was revoked or aborted before
+     *     its operation was done
      * @throws CudaException if work on the device failed
      * @throws NcclResultException if an operation of the host engine failed
      */
     public boolean isDone() {
         acquireRecorded();
         try {
-            return DeviceStreams.eventIsDone(device.context(), handle);
+            PendingOperations before = operations;
+            boolean done = DeviceStreams.eventIsDone(device.context(), handle);
+            if (done) {
+                before.markDone();
+            }
+            return done;
         } finally {
             lifetime.release();
         }
@@ -177,40 +195,62 @@ public final class CudaEvent implements AutoCloseable {
     }
 
     /**
-     * Waits until all work before the mark is done. Waits forever if a collective waits for a rank that never joins.
+     * Waits until all work before the mark is done. Operations of communicators are awaited at most until the deadline of
+     * their communicator.
      *
-     * @throws IllegalStateException if the event was not recorded yet
+     * @throws NcclTimeoutException if an operation of a communicator is not done at the communicator's deadline; the work
+     *     continues
+     * @throws NcclResultException if an operation of a communicator failed
+     * @throws NcclInterruptedException if the thread was interrupted while it waited for an operation of a communicator;
+     *     the communicator was aborted then
+     * @throws IllegalStateException if the event was not recorded yet, or if a communicator was revoked or aborted before
+     *     its operation was done
      * @throws CudaException if work on the device failed
-     * @throws NcclResultException if an operation of the host engine failed
      */
     public void synchronize() {
-        if (VirtualThreads.isCurrent()) {
-            Waiting.until(this::isDone, this, Waiting.FOREVER);
-            return;
-        }
         acquireRecorded();
         try {
-            DeviceStreams.synchronizeEvent(device.context(), handle);
+            PendingOperations before = operations;
+            if (!before.isEmpty()) {
+                before.await(this, new OperationWait.Target(this::isDone), null);
+            } else if (VirtualThreads.isCurrent()) {
+                Waiting.until(this::isDone, this, Waiting.FOREVER);
+            } else {
+                DeviceStreams.synchronizeEvent(device.context(), handle);
+            }
         } finally {
             lifetime.release();
         }
     }
 
     /**
-     * Waits until all work before the mark is done, at most for a timeout. An interrupt does not end the wait; the
-     * thread keeps its interrupt status. Polls, with pauses of up to 1 ms.
+     * Waits until all work before the mark is done, at most for a timeout, which replaces the deadlines of communicators.
+     * An interrupt ends the wait only if operations of a communicator are before the mark; the thread keeps its interrupt
+     * status. Polls, with pauses of up to 1 ms.
      *
      * @param timeout the timeout; 0 checks once
      * @throws StreamTimeoutException if the work is not done in time; the work continues
      * @throws IllegalArgumentException if the timeout is negative
-     * @throws IllegalStateException if the event was not recorded yet
+     * @throws NcclResultException if an operation of a communicator failed
+     * @throws NcclInterruptedException if the thread was interrupted while it waited for an operation of a communicator;
+     *     the communicator was aborted then
+     * @throws IllegalStateException if the event was not recorded yet, or if a communicator was revoked or aborted before
+     *     its operation was done
      * @throws CudaException if work on the device failed
-     * @throws NcclResultException if an operation of the host engine failed
      */
     public void synchronize(Duration timeout) {
         Objects.requireNonNull(timeout, "timeout");
-        lifetime.check();
-        Waiting.until(this::isDone, this, timeout);
+        acquireRecorded();
+        try {
+            PendingOperations before = operations;
+            if (before.isEmpty()) {
+                Waiting.until(this::isDone, this, timeout);
+            } else {
+                before.await(this, new OperationWait.Target(this::isDone), timeout);
+            }
+        } finally {
+            lifetime.release();
+        }
     }
 
     /**

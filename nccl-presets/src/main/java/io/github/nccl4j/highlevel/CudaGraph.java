@@ -3,12 +3,15 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.memory.Lifetime;
 import io.github.nccl4j.internal.threads.SlowPath;
+import java.lang.ref.WeakReference;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
@@ -69,6 +72,9 @@ public final class CudaGraph implements AutoCloseable {
     private final Deque<Runnable> kept = new ArrayDeque<>();
     /** Event behind the last launch, by stream. */
     private final Map<Long, Long> launches = new HashMap<>();
+
+    /** The communicators whose operations were captured. */
+    private final List<WeakReference<PendingOperations.Owner>> communicators = new CopyOnWriteArrayList<>();
 
     private long executable;
 
@@ -212,6 +218,11 @@ public final class CudaGraph implements AutoCloseable {
         }
     }
 
+    /** Called once for each communicator whose operations are captured. */
+    void addCommunicator(WeakReference<PendingOperations.Owner> communicator) {
+        communicators.add(communicator);
+    }
+
     private boolean keepsSomething() {
         synchronized (kept) {
             return !kept.isEmpty();
@@ -254,7 +265,8 @@ public final class CudaGraph implements AutoCloseable {
      * @param stream a stream of this graph's device; need not be the captured one
      * @throws IllegalArgumentException if the stream belongs to another device
      * @throws IllegalStateException if the graph or the stream is closed
-     * @throws CudaException if CUDA can't launch the graph; waiting for the stream throws errors of the work
+     * @throws CudaException if CUDA can't launch the graph; waiting for the stream throws errors of the work, and obeys the
+     *     communicators whose operations were captured
      * @see <a href="https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html">cudaGraphLaunch</a>
      */
     public void launch(CudaStream stream) {
@@ -283,6 +295,7 @@ public final class CudaGraph implements AutoCloseable {
             lifetime.pin();
             outer.keep(lifetime::unpin);
             Cuda.launchGraph(device.context(), executable, stream.handle, 0);
+            communicators.forEach(outer::addCommunicator);
             return;
         }
         long mark = 0;
@@ -290,6 +303,7 @@ public final class CudaGraph implements AutoCloseable {
             mark = launches.computeIfAbsent(stream.handle, handle -> Cuda.createEvent(device.context(), false));
         }
         Cuda.launchGraph(device.context(), executable, stream.handle, mark);
+        PendingOperations.launched(communicators, device.context(), stream.handle);
     }
 
     /**

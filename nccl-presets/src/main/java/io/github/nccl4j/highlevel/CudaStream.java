@@ -19,8 +19,16 @@ import java.util.Objects;
  * }
  * }</pre>
  *
- * <p>The host engine provides the streams of host memory, with one thread each. Waiting on a stream with a failed
- * operation throws, until the communicator is aborted, closed or revoked. Each thread has its own default stream of
+ * <p>A thread that waits for a stream with operations of a communicator obeys that communicator, as {@link Work#await()}
+ * does: the wait ends at the communicator's deadline, when the communicator fails or loses a rank, and when the thread is
+ * interrupted. An operation counts for a stream until a wait, a query or {@link Work} has shown that it is done. It also
+ * counts for a stream that waits for an event behind it, for a stream in which a graph with it was launched, and, on a CUDA
+ * device, for the default stream and blocking and wrapped streams. If a communicator is revoked or aborted before its
+ * operations are done, the first wait or query after that throws, unless the program got an exception of the communicator
+ * before. Work without operations of a communicator takes as long as it takes.
+ *
+ * <p>The host engine provides the streams of host memory, with one thread each. There, blocking streams are as
+ * non-blocking ones. Each thread has its own default stream of
  * host memory. That stream waits for no other stream unless {@link #waitFor} is called, and its operations are done
  * when their call returns. With libraries other than the host engine, streams of host memory are always empty.
  *
@@ -46,11 +54,15 @@ public final class CudaStream implements AutoCloseable {
     final int deviceCode;
 
     private final boolean owner;
+    /** True if the stream does not wait for the default stream. */
+    private final boolean nonBlocking;
+
     private final Lifetime lifetime = new Lifetime(this);
     /** {@link Lifetime#CLOSED} or 0. For hot paths, which save a load of the lifetime. */
     private int closed;
 
-    private CudaStream(Device device, long handle, boolean owner) {
+    private CudaStream(Device device, long handle, boolean owner, boolean nonBlocking) {
+        this.nonBlocking = nonBlocking;
         this.device = device;
         deviceCode = device.deviceCode();
         this.handle = handle;
@@ -85,7 +97,7 @@ public final class CudaStream implements AutoCloseable {
 
     private static CudaStream create(Device device, boolean nonBlocking) {
         Objects.requireNonNull(device, "device");
-        return new CudaStream(device, DeviceStreams.createStream(device.context(), nonBlocking), true);
+        return new CudaStream(device, DeviceStreams.createStream(device.context(), nonBlocking), true, nonBlocking);
     }
 
     /**
@@ -95,7 +107,7 @@ public final class CudaStream implements AutoCloseable {
      * @return the stream; closing it does not touch the device
      */
     public static CudaStream defaultOf(Device device) {
-        return new CudaStream(Objects.requireNonNull(device, "device"), 0, false);
+        return new CudaStream(Objects.requireNonNull(device, "device"), 0, false, false);
     }
 
     /**
@@ -114,7 +126,7 @@ public final class CudaStream implements AutoCloseable {
             throw new IllegalArgumentException(
                     "handle must be 0 on host memory, or a stream of the host engine: 0x" + Long.toHexString(handle));
         }
-        return new CudaStream(device, handle, false);
+        return new CudaStream(device, handle, false, false);
     }
 
     /** {@return the device on which the stream runs} */
@@ -144,11 +156,17 @@ public final class CudaStream implements AutoCloseable {
      * @return true if all work is done
      * @throws CudaException if work on the device failed
      * @throws NcclResultException if an operation of the host engine failed
+     * @throws IllegalStateException if a communicator was revoked or aborted before its operation was done
      */
     public boolean isDone() {
         lifetime.acquire();
         try {
-            return DeviceStreams.streamIsDone(device.context(), handle);
+            PendingOperations before = pending();
+            boolean done = DeviceStreams.streamIsDone(device.context(), handle);
+            if (done) {
+                before.markDone();
+            }
+            return done;
         } finally {
             lifetime.release();
         }
@@ -181,33 +199,59 @@ public final class CudaStream implements AutoCloseable {
     }
 
     /**
-     * Waits until all work in the stream is done. Waits forever if a collective in it waits for a rank that never
-     * joins.
+     * Waits until all work in the stream is done. Operations of communicators are awaited at most until the deadline of
+     * their communicator.
      *
+     * @throws NcclTimeoutException if an operation of a communicator is not done at the communicator's deadline; the work
+     *     continues
+     * @throws NcclResultException if an operation of a communicator failed
+     * @throws NcclInterruptedException if the thread was interrupted while it waited for an operation of a communicator;
+     *     the communicator was aborted then
+     * @throws IllegalStateException if a communicator was revoked or aborted before its operation was done
      * @throws CudaException if work on the device failed
-     * @throws NcclResultException if an operation of the host engine failed
      */
     public void synchronize() {
-        if (VirtualThreads.isCurrent()) {
-            Waiting.until(this::isDone, this, Waiting.FOREVER);
-        } else if (device.isHost()) {
-            synchronizeOnHost();
-        } else {
+        if (!device.isHost()) {
             lifetime.acquire();
             try {
-                DeviceStreams.synchronizeStream(device.context(), handle);
+                awaitEnd(null);
             } finally {
                 lifetime.release();
             }
+        } else if (HostStreams.isIdle(handle) && !PendingOperations.areInherited()) {
+            lifetime.check();
+        } else {
+            synchronizeOnHost();
         }
         PendingReleases.poll();
+    }
+
+    /**
+     * Waits until all work in the stream is done, as long as the communicators allow whose operations it has.
+     *
+     * @param timeout the limit instead of their deadlines, or null; without operations the limit of the wait
+     */
+    void awaitEnd(Duration timeout) {
+        PendingOperations before = pending();
+        if (!before.isEmpty()) {
+            before.awaitStream(this, device.context(), handle, device.isCuda() && isLegacyDefault(), timeout);
+        } else if (timeout != null || VirtualThreads.isCurrent()) {
+            Waiting.until(this::isDone, this, timeout == null ? Waiting.FOREVER : timeout);
+        } else {
+            DeviceStreams.synchronizeStream(device.context(), handle);
+        }
+    }
+
+    /** Returns the operations of communicators in the stream. */
+    PendingOperations pending() {
+        return PendingOperations.of(device.context(), handle, device.isCuda() && !nonBlocking);
     }
 
     /** Needs no lock, which takes as long as the wait for a small operation: the host engine refuses closed streams. */
     private void synchronizeOnHost() {
         lifetime.check();
         try {
-            DeviceStreams.synchronizeStream(device.context(), handle);
+            awaitEnd(null);
         } catch (NcclResultException refused) {
             if (refused.result() == Result.INVALID_ARGUMENT) {
                 // Closed meanwhile.
@@ -218,19 +262,27 @@ public final class CudaStream implements AutoCloseable {
     }
 
     /**
-     * Waits until all work in the stream is done, at most for a timeout. An interrupt does not end the wait; the thread
-     * keeps its interrupt status. Polls, with pauses of up to 1 ms.
+     * Waits until all work in the stream is done, at most for a timeout, which replaces the deadlines of communicators.
+     * An interrupt ends the wait only if the stream has operations of a communicator; the thread keeps its interrupt
+     * status. Polls, with pauses of up to 5 ms.
      *
      * @param timeout the timeout; 0 checks once
      * @throws StreamTimeoutException if the work is not done in time; the work continues
      * @throws IllegalArgumentException if the timeout is negative
+     * @throws NcclResultException if an operation of a communicator failed
+     * @throws NcclInterruptedException if the thread was interrupted while it waited for an operation of a communicator;
+     *     the communicator was aborted then
+     * @throws IllegalStateException if a communicator was revoked or aborted before its operation was done
      * @throws CudaException if work on the device failed
-     * @throws NcclResultException if an operation of the host engine failed
      */
     public void synchronize(Duration timeout) {
         Objects.requireNonNull(timeout, "timeout");
-        lifetime.check();
-        Waiting.until(this::isDone, this, timeout);
+        lifetime.acquire();
+        try {
+            awaitEnd(timeout);
+        } finally {
+            lifetime.release();
+        }
     }
 
     /**
@@ -282,10 +334,10 @@ public final class CudaStream implements AutoCloseable {
     }
 
     /** Records an event, for {@link CudaEvent#record}. Lock order: streams before events. */
-    void record(CudaEvent event) {
+    void record(CudaEvent event, PendingOperations before) {
         lifetime.acquire();
         try {
-            event.recordOn(handle);
+            event.recordOn(handle, before);
         } finally {
             lifetime.release();
         }
@@ -302,6 +354,7 @@ public final class CudaStream implements AutoCloseable {
         closed = Lifetime.CLOSED;
         lifetime.close(() -> {
             if (owner) {
+                PendingOperations.forget(device.context(), handle);
                 DeviceStreams.destroyStream(device.context(), handle);
             }
         });

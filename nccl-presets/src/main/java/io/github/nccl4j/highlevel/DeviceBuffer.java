@@ -1,6 +1,5 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.memory.Bounds;
 import io.github.nccl4j.internal.memory.Lifetime;
 import io.github.nccl4j.internal.memory.Segments;
@@ -40,6 +39,11 @@ import org.bytedeco.javacpp.Pointer;
  * CUDA device, of blocking streams. They do not wait for work on other streams, such as {@link CudaStream#nonBlocking}:
  * synchronize with such a stream before reading elements that it writes or writing elements that it reads. Copies whose
  * name ends in {@code Async} are work in a stream. Closing waits for all work on the CUDA device.
+ *
+ * <p>Where a copy or a fill waits for operations of a communicator, it obeys that communicator, as {@link
+ * CudaStream#synchronize()} does, and throws the same exceptions. So does closing on a CUDA device while a communicator has
+ * operations there that are not known to be done, except that an interrupt does not end it: a buffer whose closing throws is
+ * closed, and its memory is freed when the work has ended.
  *
  * <p><b>Threads.</b> A buffer may be used by any thread. Closing waits for copies and fills of other threads; several
  * threads may close a buffer. If threads write the same elements at once, the result is undefined.
@@ -379,7 +383,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     /** Begins a use of the memory, which prevents it from being freed. */
     private DeviceBuffer<T> acquire() {
         if (device.isHost()) {
-            HostStreams.synchronizeDefault();
+            PendingOperations.awaitDefaultOfHost();
         }
         root.lifetime.acquire();
         try {
@@ -540,7 +544,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
             return;
         }
         if (device.isHost() && source.device.isCuda()) {
-            Cuda.copy(source.device.context(), address, source.address, bytes);
+            MemoryCopy.copy(source.device, address, source.address, bytes);
         } else {
             MemoryCopy.copy(device, address, source.address, bytes);
         }

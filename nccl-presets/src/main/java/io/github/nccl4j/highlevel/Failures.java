@@ -37,6 +37,9 @@ final class Failures {
     /** True once an error of NCCL was reported to a caller or to the policy. */
     private volatile boolean reported;
 
+    /** True once the program got an exception because of a failure, or asked for the failure. */
+    private volatile boolean told;
+
     private final AtomicInteger waiting = new AtomicInteger();
 
     /** True once the flight recorder was asked to write its file. */
@@ -69,6 +72,21 @@ final class Failures {
 
     boolean hasWaiters() {
         return waiting.get() > 0;
+    }
+
+    /** Returns an exception that the caller throws to the program. */
+    <E extends RuntimeException> E told(E thrown) {
+        told = true;
+        return thrown;
+    }
+
+    void setTold() {
+        told = true;
+    }
+
+    /** Returns true if the program knows that work may be lost. */
+    boolean isTold() {
+        return told;
     }
 
     /** Returns the first failure, or null. */
@@ -406,7 +424,7 @@ final class Failures {
     /**
      * Marks work as late.
      *
-     * @param isDone the query of its state, which {@link #isStalled} makes again
+     * @param isDone the query of its state, which {@link #isStalled} makes again, and which is true when it is over
      */
     void markLate(BooleanSupplier isDone) {
         synchronized (core) {
@@ -434,7 +452,9 @@ final class Failures {
         }
         for (BooleanSupplier isDone : asked) {
             try {
-                isDone.getAsBoolean();
+                if (isDone.getAsBoolean()) {
+                    clearLate(isDone);
+                }
             } catch (RuntimeException failed) {
                 // The work stays late.
                 continue;

@@ -68,16 +68,25 @@ final class HostStreams {
         return !used || isDone(HostEngine.streamQuery(stream), "nccl4jHostStreamQuery");
     }
 
-    /** Makes no native call while all created streams are idle: it would take 10 to 20 ns. */
+    /** Returns true if a stream is idle. Makes no native call, which would take 10 to 20 ns; may return false always. */
+    static boolean isIdle(long stream) {
+        return !used || stream != 0 && (int) INT.getAcquire(busyStreams, 0) == 0;
+    }
+
     static void synchronizeStream(long stream) {
-        if (used && (stream == 0 || (int) INT.getAcquire(busyStreams, 0) != 0)) {
+        if (!isIdle(stream)) {
             Status.check(HostEngine.streamSynchronize(stream), "nccl4jHostStreamSynchronize");
         }
     }
 
-    /** Waits for the thread's default stream, before copies of its results. */
-    static void synchronizeDefault() {
-        synchronizeStream(0);
+    /** Waits for a stream, at most for about a time in nanoseconds. A query returns the result. */
+    static void synchronizeFor(long stream, long nanoseconds) {
+        HostEngine.streamSynchronizeFor(stream, nanoseconds / 1e9);
+    }
+
+    /** Returns true if a stream is done without an error. */
+    static boolean streamIsDoneWithoutError(long stream) {
+        return !used || HostEngine.streamQuery(stream) == nccl.ncclSuccess;
     }
 
     static void waitForEvent(long stream, long event) {

@@ -27,7 +27,11 @@ record MemoryAllocation(long address, Runnable free) {
         if (device.isCuda()) {
             long address = Cuda.allocate(device.context(), bytes);
             return new MemoryAllocation(
-                    address, () -> StalledDevices.free(device, () -> Cuda.free(device.context(), address)));
+                    address,
+                    () -> StalledDevices.free(
+                            device,
+                            () -> OperationWait.run(
+                                    device.context(), "cudaFree", () -> Cuda.free(device.context(), address))));
         }
         if (bytes > Long.MAX_VALUE - HOST_ALIGNMENT) {
             throw new OutOfMemoryError("cannot allocate " + bytes + " bytes of host memory");
@@ -82,10 +86,12 @@ record MemoryAllocation(long address, Runnable free) {
     private static MemoryAllocation freedAfterWork(Device device, long address, Runnable free) {
         return new MemoryAllocation(
                 address,
-                () -> StalledDevices.free(device, () -> {
-                    Cuda.synchronizeDevice(device.context());
-                    free.run();
-                }));
+                () -> StalledDevices.free(
+                        device,
+                        () -> OperationWait.run(device.context(), "cudaDeviceSynchronize", () -> {
+                            Cuda.synchronizeDevice(device.context());
+                            free.run();
+                        })));
     }
 
     /** Returns the size of memory to allocate: at least 1 byte, so that every buffer has an address. */

@@ -21,9 +21,17 @@ final class MemoryCopy {
     /** Copies within a device's memory, or, for a CUDA device, also from or to host memory. */
     static void copy(Device device, long target, long source, long bytes) {
         if (device.isCuda()) {
+            awaitDefaultOf(device);
             Cuda.copy(device.context(), target, source, bytes);
         } else {
             Pointer.memcpy(new Address(target), new Address(source), bytes);
+        }
+    }
+
+    /** Waits for the default stream, as copies do. CUDA refuses copies to a thread that captures. */
+    private static void awaitDefaultOf(Device device) {
+        if (!CudaGraph.isThreadCapturing()) {
+            PendingOperations.awaitDefaultOf(device, device.context());
         }
     }
 
@@ -64,6 +72,7 @@ final class MemoryCopy {
 
     private static void set(Device device, long address, int value, long bytes) {
         if (device.isCuda()) {
+            awaitDefaultOf(device);
             Cuda.set(device.context(), address, value, bytes);
         } else {
             Pointer.memset(new Address(address), value, bytes);
@@ -184,7 +193,7 @@ final class MemoryCopy {
                 } else if (stream.handle != 0) {
                     HostStreams.copyAsync(target, source, bytes, stream.handle);
                 } else {
-                    HostStreams.synchronizeDefault();
+                    PendingOperations.awaitDefaultOfHost();
                     Pointer.memcpy(new Address(target), new Address(source), bytes);
                     return;
                 }

@@ -166,7 +166,7 @@ final class NativeCalls {
 
     private RuntimeException givenUp(BlockingCall.AbandonedException how, String function) {
         core.markStuck();
-        return core.failures().abandoned(how.reason(), function);
+        return core.failures().told(core.failures().abandoned(how.reason(), function));
     }
 
     /** True if a rank is lost for which a call may wait. */
@@ -184,7 +184,7 @@ final class NativeCalls {
         if (result == nccl.ncclInProgress) {
             awaitReady(function, description);
         } else if (result != nccl.ncclSuccess) {
-            throw core.failures().failed(result, function, description);
+            throw core.failures().told(core.failures().failed(result, function, description));
         }
     }
 
@@ -197,14 +197,16 @@ final class NativeCalls {
                 core.markStuck();
             }
             if (!Thread.currentThread().isInterrupted() && mayWaitForLostRank()) {
-                throw core.failures().rankLost(function, description);
+                throw core.failures().told(core.failures().rankLost(function, description));
             }
-            throw Thread.currentThread().isInterrupted()
-                    ? core.failures().interrupted(description)
-                    : core.failures().timedOut(function, description, core.deadline());
+            throw core.failures()
+                    .told(
+                            Thread.currentThread().isInterrupted()
+                                    ? core.failures().interrupted(description)
+                                    : core.failures().timedOut(function, description, core.deadline()));
         }
         if (result != nccl.ncclSuccess) {
-            throw core.failures().failed(result, function, description);
+            throw core.failures().told(core.failures().failed(result, function, description));
         }
     }
 

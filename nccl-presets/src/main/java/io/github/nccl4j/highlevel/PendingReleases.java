@@ -242,7 +242,7 @@ final class PendingReleases {
     /** Waits for the work, because there is no event to query. */
     private static void awaitWork(CudaStream stream, RuntimeException failure) {
         try {
-            DeviceStreams.synchronizeStream(stream.device.context(), stream.handle);
+            stream.awaitEnd(null);
         } catch (RuntimeException another) {
             failure.addSuppressed(another);
         }

@@ -84,7 +84,7 @@ public final class Work {
     public boolean isDone() {
         Progress now = progress(false);
         if (now == Progress.LOST) {
-            throw core.failures().lost(last.function(), toString());
+            throw told(core.failures().lost(last.function(), toString()));
         }
         return now == Progress.DONE;
     }
@@ -189,7 +189,7 @@ public final class Work {
 
     /** While this thread checks for errors, the watchdog need not. */
     private void await(Duration timeout, long limit) {
-        requireMayWait();
+        PolledFutures.requireMayWait();
         Failures failures = core.failures();
         failures.beginWait();
         try {
@@ -210,14 +210,14 @@ public final class Work {
                 nextCheck = passed + ERROR_CHECK_NANOSECONDS;
             }
             if (passed >= limit) {
-                throw timedOut(timeout);
+                throw told(timedOut(timeout));
             }
             if (asked < SPINS) {
                 Thread.onSpinWait();
                 continue;
             }
             if (Thread.currentThread().isInterrupted()) {
-                throw core.failures().interrupted(toString());
+                throw told(core.failures().interrupted(toString()));
             }
             LockSupport.parkNanos(Math.min(pause, limit - passed));
             pause = Math.min(2 * pause, LONGEST_PAUSE);
@@ -241,12 +241,16 @@ public final class Work {
     private void checkErrors() {
         if (core.calls().mayWaitForLostRank()) {
             markLate();
-            throw core.failures().rankLostDuringWork(last.function(), toString());
+            throw told(core.failures().rankLostDuringWork(last.function(), toString()));
         }
         int result = core.calls().poll();
         if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
-            throw core.failures().failed(result, last.function(), toString());
+            throw told(core.failures().failed(result, last.function(), toString()));
         }
+    }
+
+    private RuntimeException told(RuntimeException thrown) {
+        return core.failures().told(thrown);
     }
 
     /**
@@ -304,18 +308,9 @@ public final class Work {
         }
         checkErrors();
         if (isPast(start, limit)) {
-            throw timedOut(limit);
+            throw told(timedOut(limit));
         }
         return false;
-    }
-
-    /** Requires a thread that may wait: all futures wait for the thread that polls. */
-    static void requireMayWait() {
-        if (FUTURES.isPolling()) {
-            throw new IllegalStateException(
-                    "the thread that polls the work of all futures must not wait: give toFuture an"
-                            + " executor with threads of its own");
-        }
     }
 
     /** Returns the exception for work that timed out. */

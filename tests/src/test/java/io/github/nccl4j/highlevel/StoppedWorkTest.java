@@ -83,7 +83,7 @@ class StoppedWorkTest {
         Work work = pending();
         CompletableFuture<Void> future = work.toFuture();
         first.revoke(RevokeFlag.DEFAULT);
-        stream.synchronize();
+        assertLost(assertThrows(IllegalStateException.class, stream::synchronize), " was revoked");
         assertLost(assertThrows(IllegalStateException.class, work::await), " was revoked");
         CompletionException end = assertThrows(CompletionException.class, future::join);
         assertLost((RuntimeException) end.getCause(), " was revoked");

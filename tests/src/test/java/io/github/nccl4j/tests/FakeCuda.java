@@ -27,6 +27,8 @@ public final class FakeCuda {
     private static final String NCCL = """
             #include <cstddef>
             #include <cstdint>
+            #include <cstdio>
+            #include <cstdlib>
             #include <cstring>
             #include <dlfcn.h>
             extern "C" int ncclGetVersion(int* version) { *version = 23203; return 0; }
@@ -82,12 +84,16 @@ public final class FakeCuda {
               delete comm;
               return result;
             }
-            extern "C" int ncclCommAbort(Comm* comm) { return ncclCommDestroy(comm); }
+            extern "C" int ncclCommAbort(Comm* comm) {
+              if (const char* hang = getenv("FAKE_CUDA_HANG")) remove(hang);
+              return ncclCommDestroy(comm);
+            }
             extern "C" int ncclGroupStart() { return depth++, 0; }
             extern "C" int ncclGroupEnd() { return depth--, groupEnd(); }
-            extern "C" int ncclAllReduce(const void*, void*, size_t, int, int, Comm* comm, void*) {
+            extern "C" int ncclAllReduce(const void*, void*, size_t, int, int, Comm* comm, void* stream) {
               used = comm;
               if (groupEnd()) return 1;
+              if (getenv("FAKE_CUDA_HANG") && (cuda("cudaSetDevice", comm->device) || cuda("cudaFakeHang", stream))) return 1;
               if (comm->connected) return 0;
               if (take(comm, 1)) return 1;
               void* popped;
@@ -145,7 +151,8 @@ public final class FakeCuda {
      * Makes a libnccl for one rank. It allocates memory for windows as NCCL does where no other can, and its first
      * all-reduce makes a call that CUDA refuses to threads that capture, as NCCL does when it connects ranks. As NCCL it sets
      * the device of the communicator at the end of a group and of an operation by itself, and then that which was there. Of an
-     * all-reduce with a configuration it records the event, and reads the rest at the end of the group.
+     * all-reduce with a configuration it records the event, and reads the rest at the end of the group. With FAKE_CUDA_HANG, an
+     * all-reduce is not done while there is this file, which an abort deletes.
      */
     public Path nccl() throws IOException {
         Path made = folder.resolve("libnccl_of_fake_cuda.so");

@@ -11,6 +11,7 @@
 //   FAKE_CUDA_MEMORY   bytes of memory of each device, 4 GiB unless set
 //   FAKE_CUDA_FAIL     "cudaMalloc=2,cudaMemcpy=700:3": calls that fail, and with what; with ":n" only the nth is failing.
 //                      "@path" takes that from a file, which may change while the process runs.
+//   FAKE_CUDA_HANG     a path: work of cudaFakeHang is not done while there is a file
 //   FAKE_CUDA_REPORT   with any value, what was left behind is printed at the end
 #include <cstdint>
 #include <cstdio>
@@ -28,11 +29,16 @@
 #include <utility>
 #include <vector>
 
+#include <unistd.h>
+
 #define API extern "C" __attribute__((visibility("default")))
 
 namespace fake {
+/** Returns false if it is not done yet. */
+using Work = std::function<bool()>;
+
 struct Queue {
-  std::deque<std::function<void()>> work;
+  std::deque<Work> work;
 };
 
 struct Capture {
@@ -40,7 +46,7 @@ struct Capture {
   int mode = 0;
   const void* thread = nullptr;
   bool valid = true;
-  std::vector<std::function<void()>> work;
+  std::vector<Work> work;
 };
 
 struct Stream {
@@ -69,7 +75,7 @@ struct Device {
 };
 
 struct Graph {
-  std::vector<std::function<void()>> work;
+  std::vector<Work> work;
 };
 
 struct Allocation {
@@ -316,30 +322,47 @@ static std::shared_ptr<Event> findEvent(void* handle) {
   return found == state().events.end() ? nullptr : found->second;
 }
 
+/** False if there is nothing to do, or it cannot be done now. */
 static bool step(Queue& queue) {
   if (queue.work.empty()) return false;
-  std::function<void()> work = std::move(queue.work.front());
+  Work work = std::move(queue.work.front());
   queue.work.pop_front();
-  work();
-  return true;
+  if (work()) return true;
+  queue.work.push_front(std::move(work));
+  return false;
 }
 
-static void drain(Queue& queue) {
-  while (step(queue)) {
+/** Waits as long as it takes; other threads may call meanwhile. */
+template <class Condition>
+static void stepUntil(Queue& queue, Condition&& done) {
+  while (!done()) {
+    if (step(queue)) continue;
+    state().lock.unlock();
+    usleep(1000);
+    state().lock.lock();
   }
 }
 
-static void drain(Device* device) {
-  drain(*device->standard.queue);
-  for (auto& stream : state().streams)
-    if (stream.first->device == device) drain(*stream.first->queue);
+static void drain(Queue& queue) {
+  stepUntil(queue, [&] { return queue.work.empty(); });
 }
 
-static void enqueue(Stream* stream, std::function<void()> work) {
+static void drain(Device* device) {
+  std::vector<std::shared_ptr<Queue>> queues{device->standard.queue};
+  for (auto& stream : state().streams)
+    if (stream.first->device == device) queues.push_back(stream.first->queue);
+  for (auto& queue : queues) drain(*queue);
+}
+
+static void add(Stream* stream, Work work) {
   if (stream->capture)
     stream->capture->work.push_back(std::move(work));
   else
     stream->queue->work.push_back(std::move(work));
+}
+
+static void enqueue(Stream* stream, std::function<void()> work) {
+  add(stream, [=] { return work(), true; });
 }
 
 /** What may not be called while a thread captures, as the modes of the capture and of the calling thread want it. */
@@ -551,8 +574,9 @@ API int cudaStreamDestroy(void* handle) {
   Stream* stream = find(handle);
   if (!stream || stream == &stream->device->standard) return failed(400);
   if (stream->capture) return failed(900);
-  // What is in it goes on to its end, which is now.
-  drain(*stream->queue);
+  // What is in it goes on to its end: now, or when somebody asks for an event in it.
+  while (step(*stream->queue)) {
+  }
   state().streams.erase(stream);
   return 0;
 }
@@ -579,7 +603,16 @@ API int cudaStreamQuery(void* handle) {
   Stream* stream = find(handle);
   if (!stream) return failed(400);
   CHECK(forbidden(stream));
-  return step(*stream->queue) ? failed(600) : 0;
+  return step(*stream->queue) || !stream->queue->work.empty() ? failed(600) : 0;
+}
+
+/** Puts work into a stream that is not done while there is the file of FAKE_CUDA_HANG. */
+API int cudaFakeHang(void* handle) {
+  ENTER("cudaFakeHang");
+  Stream* stream = find(handle);
+  if (!stream) return failed(400);
+  add(stream, [] { return access(getenv("FAKE_CUDA_HANG"), F_OK) != 0; });
+  return 0;
 }
 
 API int cudaLaunchHostFunc(void* handle, void (*function)(void*), void* data) {
@@ -635,9 +668,10 @@ API int cudaStreamWaitEvent(void* streamHandle, void* handle, unsigned) {
   }
   std::shared_ptr<Queue> queue = event->queue;
   long mark = event->recorded;
-  enqueue(stream, [=] {
+  add(stream, [=] {
     while (event->done < mark && step(*queue)) {
     }
+    return event->done >= mark;
   });
   return 0;
 }
@@ -654,8 +688,7 @@ API int cudaEventSynchronize(void* handle) {
   std::shared_ptr<Event> event = findEvent(handle);
   if (!event) return failed(400);
   CHECK(forbidden(*event));
-  while (event->done < event->recorded && step(*event->queue)) {
-  }
+  if (event->queue) stepUntil(*event->queue, [&] { return event->done >= event->recorded; });
   return 0;
 }
 
@@ -747,7 +780,7 @@ API int cudaGraphLaunch(void* executable, void* handle) {
   Stream* stream = find(handle);
   if (!stream) return failed(400);
   if (!state().executables.count((Graph*)executable)) return failed(1);
-  for (auto& work : ((Graph*)executable)->work) enqueue(stream, work);
+  for (auto& work : ((Graph*)executable)->work) add(stream, work);
   return 0;
 }
 

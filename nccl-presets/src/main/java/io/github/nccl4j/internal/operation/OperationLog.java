@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.NavigableMap;
 import java.util.TreeMap;
+import java.util.function.LongConsumer;
 
 /**
  * Log of the last operations of a communicator, in an array that is allocated once. The thread that holds the
@@ -70,6 +71,9 @@ public final class OperationLog {
     private final long[] doneSequence;
 
     private final long[] doneTime;
+
+    /** All operations up to this one are known to be done: those of a communicator end in their order. */
+    private volatile long doneUpTo;
 
     /**
      * Creates an empty log.
@@ -182,6 +186,17 @@ public final class OperationLog {
         return numbered(Math.max(0, recorded() - 1));
     }
 
+    /** Returns an operation by its number, or the last one if the log does not have it any more. */
+    public Entry numberedOrLast(long sequence) {
+        long last = recorded();
+        return numbered(sequence < oldest(last) || sequence > last ? last : sequence);
+    }
+
+    /** The oldest operation that the log has. */
+    private long oldest(long last) {
+        return Math.max(1, last - doneSequence.length + 2);
+    }
+
     private Entry numbered(long sequence) {
         return sequence == 0
                 ? new Entry(0, 0, OperationKind.NONE.code(), 0, 0, 0, 0, 0, 0, 0)
@@ -229,6 +244,54 @@ public final class OperationLog {
         return doneSequence[slot] == sequence ? doneTime[slot] : 0;
     }
 
+    /** Returns true if all operations up to a number are known to be done. */
+    public boolean isDone(long sequence) {
+        return sequence <= doneUpTo;
+    }
+
+    /** Returns the number of the last operation, 0 if it is known to be done. May be called from any thread. */
+    public long lastPending() {
+        long last = recorded();
+        return last > doneUpTo ? last : 0;
+    }
+
+    /**
+     * Returns the number of the last operation of a stream, 0 if it is known to be done. An operation that the log does not
+     * have any more counts as one of the stream. May be called from any thread.
+     */
+    public long lastPending(long stream) {
+        long done = doneUpTo;
+        long last = recorded();
+        long oldest = oldest(last);
+        for (long sequence = last; sequence > done; sequence--) {
+            if (sequence < oldest || words[at(sequence) + STREAM] == stream) {
+                return sequence;
+            }
+        }
+        return 0;
+    }
+
+    /** Passes the streams of the operations in the log that are not known to be done. */
+    public void pending(LongConsumer streams) {
+        long last = recorded();
+        for (long sequence = Math.max(doneUpTo + 1, oldest(last)); sequence <= last; sequence++) {
+            streams.accept(words[at(sequence) + STREAM]);
+        }
+    }
+
+    /** Marks an operation and all operations of its stream before it as completed. May be called from any thread. */
+    public void markDone(long sequence, long time) {
+        if (sequence >= oldest(recorded())) {
+            markDone(words[at(sequence) + STREAM], sequence, time);
+        } else {
+            raiseDone(sequence);
+        }
+    }
+
+    private synchronized void raiseDone(long sequence) {
+        doneUpTo = Math.max(doneUpTo, sequence);
+    }
+
     /** Marks all operations of a stream up to a sequence number as completed. May be called from any thread. */
     public synchronized void markDone(long stream, long sequence, long time) {
         long first = Math.max(1, recorded() - doneSequence.length + 1);
@@ -236,6 +299,7 @@ public final class OperationLog {
             if (words[at(earlier) + STREAM] != stream) {
                 continue;
             }
+            doneUpTo = Math.max(doneUpTo, earlier);
             int slot = slot(earlier);
             if (doneSequence[slot] == earlier) {
                 // The earlier ones are marked, too.

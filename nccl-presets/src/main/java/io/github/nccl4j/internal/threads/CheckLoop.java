@@ -45,13 +45,6 @@ public final class CheckLoop<T> {
         }
     }
 
-    /** Returns true if the calling thread makes the checks. */
-    public boolean isCurrent() {
-        synchronized (added) {
-            return thread == Thread.currentThread();
-        }
-    }
-
     /** Makes the next check soon. */
     public void wake() {
         synchronized (added) {

@@ -12,6 +12,9 @@ import java.util.function.BooleanSupplier;
 public final class PolledFutures {
     private static final long PAUSE = 200_000;
 
+    /** Set in threads that poll. */
+    private static final ThreadLocal<Boolean> POLLING = new ThreadLocal<>();
+
     private final CheckLoop<Polled> loop;
     private final Executor threads;
 
@@ -22,6 +25,7 @@ public final class PolledFutures {
      */
     public PolledFutures(String thread) {
         loop = new CheckLoop<>(thread, all -> {
+            POLLING.set(true);
             all.removeIf(Polled::poll);
             return PAUSE;
         });
@@ -33,9 +37,13 @@ public final class PolledFutures {
         return threads;
     }
 
-    /** Returns true if the calling thread polls the conditions: it must not wait. */
-    public boolean isPolling() {
-        return loop.isCurrent();
+    /** Requires a thread that may wait: all futures wait for the threads that poll. */
+    public static void requireMayWait() {
+        if (POLLING.get() != null) {
+            throw new IllegalStateException(
+                    "the thread that polls the work of all futures must not wait: give toFuture an"
+                            + " executor with threads of its own");
+        }
     }
 
     private final class Polled {

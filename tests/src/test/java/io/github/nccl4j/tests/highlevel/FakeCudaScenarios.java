@@ -11,6 +11,8 @@ import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.Group;
+import io.github.nccl4j.highlevel.NcclInterruptedException;
+import io.github.nccl4j.highlevel.NcclTimeoutException;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.tests.TestLog;
@@ -56,6 +58,7 @@ final class FakeCudaScenarios {
             case "identity" -> scenarios.identity();
             case "dropped" -> scenarios.dropped();
             case "operations" -> scenarios.operations();
+            case "waits" -> scenarios.waits(Path.of(args[1]));
             default -> throw new IllegalArgumentException(args[0]);
         }
         System.out.println(scenarios.checks.passed() + " checks passed");
@@ -567,6 +570,97 @@ final class FakeCudaScenarios {
                 });
             }
         });
+    }
+
+    /** An operation on the device is not done while there is a file. */
+    private void waits(Path hang) throws Exception {
+        Device device = Device.cuda(0);
+        Communicator communicator = Communicator.builder()
+                .device(device)
+                .deadline(Duration.ofMillis(50))
+                .watchdog(false)
+                .create(UniqueId.create(), 0, 1);
+        DeviceBuffer<Int32> buffer = device.allocate(ElementType.INT32, 1);
+        CudaStream nonBlocking = CudaStream.nonBlocking(device);
+        CudaStream blocking = CudaStream.blocking(device);
+        CudaStream defaults = CudaStream.defaultOf(device);
+        CudaEvent event = CudaEvent.create(device);
+        CudaGraph graph =
+                CudaGraph.capture(nonBlocking, () -> communicator.allReduce(buffer, ReduceOp.SUM, nonBlocking));
+        // The captured operation is in the log, although it was not run.
+        nonBlocking.synchronize();
+
+        Checks.Code onNonBlocking = () -> communicator.allReduce(buffer, ReduceOp.SUM, nonBlocking);
+        Checks.Code onBlocking = () -> communicator.allReduce(buffer, ReduceOp.SUM, blocking);
+        waits(hang, onNonBlocking, nonBlocking::synchronize);
+        waits(hang, onBlocking, blocking::synchronize);
+        waits(hang, onBlocking, defaults::synchronize);
+        waits(hang, onBlocking, () -> buffer.copyTo(new int[1]));
+        waits(hang, onBlocking, () -> buffer.copyFrom(new int[1]));
+        waits(hang, onBlocking, () -> buffer.fill(1));
+        waits(hang, onBlocking, () -> buffer.fill(0x01020304));
+        waits(hang, () -> graph.launch(nonBlocking), nonBlocking::synchronize);
+        Checks.Code recorded = () -> {
+            onNonBlocking.run();
+            event.record(nonBlocking);
+        };
+        waits(hang, recorded, event::synchronize);
+        waits(
+                hang,
+                () -> {
+                    recorded.run();
+                    defaults.waitFor(event);
+                },
+                () -> buffer.copyTo(new int[1]));
+        waits(
+                hang,
+                () -> {
+                    communicator.allReduce(buffer, ReduceOp.SUM, communicator.stream());
+                    communicator.letDefaultStreamWait();
+                },
+                () -> buffer.copyTo(new int[1]));
+
+        Files.createFile(hang);
+        onNonBlocking.run();
+        Thread.currentThread().interrupt();
+        checks.fails(NcclInterruptedException.class, nonBlocking::synchronize, "was interrupted");
+        checks.isTrue(Thread.interrupted(), "the interrupt status is kept");
+        checks.equal(Communicator.State.ABORTED, communicator.state(), "state");
+        checks.isTrue(!Files.exists(hang), "aborted");
+        for (AutoCloseable one : List.of(graph, event, blocking, nonBlocking, buffer)) {
+            one.close();
+        }
+        closing(hang);
+    }
+
+    private void waits(Path hang, Checks.Code begin, Checks.Code wait) throws Exception {
+        Files.createFile(hang);
+        begin.run();
+        checks.fails(NcclTimeoutException.class, wait, "ncclAllReduce of 1 int32");
+        Files.delete(hang);
+        wait.run();
+    }
+
+    /** CUDA frees memory when the device is idle. */
+    private void closing(Path hang) throws Exception {
+        Device device = Device.cuda(0);
+        try (Communicator communicator = Communicator.builder()
+                .device(device)
+                .deadline(Duration.ofMillis(50))
+                .watchdog(false)
+                .create(UniqueId.create(), 0, 1)) {
+            DeviceBuffer<Int32> buffer = device.allocate(ElementType.INT32, 1);
+            DeviceBuffer<Int32> another = device.allocate(ElementType.INT32, 1);
+            CudaStream stream = CudaStream.nonBlocking(device);
+            Files.createFile(hang);
+            communicator.allReduce(buffer, ReduceOp.SUM, stream);
+            checks.fails(NcclTimeoutException.class, buffer::close, "ncclAllReduce of 1 int32");
+            checks.isTrue(!buffer.isOpen(), "closed");
+            // The device is known to be stalled.
+            another.close();
+            stream.close();
+        }
+        checks.isTrue(!Files.exists(hang), "closing a communicator with late work aborts it");
     }
 
     private static void reduce(Communicator communicator, boolean inGroup) {

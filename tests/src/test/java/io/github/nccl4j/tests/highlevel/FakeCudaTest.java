@@ -123,6 +123,13 @@ class FakeCudaTest {
     }
 
     @Test
+    void waitsForStreamsObeyTheCommunicator() throws IOException {
+        Path hang = folder.resolve("hang");
+        Files.deleteIfExists(hang);
+        run(new ChildJvm().environment("FAKE_CUDA_HANG", hang.toString()), FakeCudaScenarios.class, "waits", hang + "");
+    }
+
+    @Test
     void aDroppedCommunicatorIsReported() throws IOException {
         Outcome outcome = cuda.jvm(new ChildJvm())
                 .property("nccl4j.library", cuda.nccl())

@@ -226,8 +226,10 @@ class HostStreamsTest {
                 Work work = communicator.work(stream);
                 communicator.abort();
                 aborted.countDown();
-                stream.synchronize(SOON);
+                assertThrows(IllegalStateException.class, () -> stream.synchronize(SOON));
                 assertThrows(IllegalStateException.class, work::isDone);
+                // The stream is usable again.
+                stream.synchronize(SOON);
             }
         });
     }
