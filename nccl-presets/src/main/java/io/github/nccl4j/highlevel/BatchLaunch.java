@@ -113,9 +113,21 @@ final class BatchLaunch {
     }
 
     private void runNow() {
-        if (!batch.deferred().isEmpty()) {
-            record();
+        if (batch.deferred().isEmpty()) {
+            launch();
+            return;
         }
+        record();
+        Runnable launch = this::launch;
+        for (CommunicatorCore communicator : communicators()) {
+            Runnable inner = launch;
+            String function = batch.deferred().get(0).toString();
+            launch = () -> communicator.calls().waitingIn(function, inner);
+        }
+        launch.run();
+    }
+
+    private void launch() {
         CommunicatorCore first = communicators().get(0);
         int result;
         // The C calls with results wait for other ranks, so the deadline needs a separate thread.

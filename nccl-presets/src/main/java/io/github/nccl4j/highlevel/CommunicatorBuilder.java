@@ -5,6 +5,7 @@ import io.github.nccl4j.internal.communicator.CommunicatorKey;
 import io.github.nccl4j.internal.communicator.CommunicatorSettings;
 import io.github.nccl4j.internal.communicator.PeerWatch;
 import io.github.nccl4j.internal.threads.Gate;
+import io.github.nccl4j.internal.threads.Timeouts;
 import io.github.nccl4j.launch.Membership;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.Rendezvous;
@@ -86,7 +87,7 @@ public final class CommunicatorBuilder {
      */
     public CommunicatorBuilder deadline(Duration deadline) {
         if (deadline.isZero() || deadline.isNegative()) {
-            throw new IllegalArgumentException("deadline must be > 0: " + deadline);
+            throw new IllegalArgumentException("deadline must be > 0: " + Timeouts.text(deadline));
         }
         settings = settings.withDeadline(deadline);
         return this;

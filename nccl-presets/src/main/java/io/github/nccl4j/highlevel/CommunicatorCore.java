@@ -120,6 +120,9 @@ final class CommunicatorCore
     /** Queries the other ranks when an operation is late; null if that is impossible. Not volatile, like the handle. */
     private RankStatusQuery statusQuery;
 
+    /** As {@link #statusQuery} of the communicator from which this one is being derived; else null. */
+    private RankStatusQuery queryOfParent;
+
     /** The entry in the status of this rank; null if no observer can ask for this communicator. */
     private StatusEntry status;
 
@@ -248,6 +251,16 @@ final class CommunicatorCore
     @Override
     public CommunicatorState state() {
         return state;
+    }
+
+    @Override
+    public String waitsIn() {
+        return calls.waitsIn();
+    }
+
+    @Override
+    public long waitsSince() {
+        return calls.lastCall();
     }
 
     @Override
@@ -389,21 +402,21 @@ final class CommunicatorCore
     /** This rank's answer to the questions of other ranks; null is a communicator that was dropped. */
     static RankStatusQuery.Position position(CommunicatorCore core) {
         if (core == null) {
-            return new RankStatusQuery.Position(0, "has dropped its communicator");
+            return new RankStatusQuery.Position(0, false, "", "", "has dropped its communicator");
         }
         OperationLog.Entry last = core.operationLog.last();
-        String text =
+        String ended =
                 switch (core.state) {
                     case CLOSED -> "has closed its communicator";
                     case ABORTED -> "has aborted its communicator";
-                    default -> last.sequence() == 0 ? "has called no operation" : "is at " + last.describe();
+                    default -> "";
                 };
-        return new RankStatusQuery.Position(last.sequence(), text);
+        return new RankStatusQuery.Position(last.sequence(), last.done() != 0, last.describe(), core.waitsIn(), ended);
     }
 
     /** Null if the ranks can't be queried. */
     RankStatusQuery statusQuery() {
-        return statusQuery;
+        return state == CommunicatorState.PENDING ? queryOfParent : statusQuery;
     }
 
     /** Sets rank and size before the creation, for messages about it. */
@@ -421,6 +434,7 @@ final class CommunicatorCore
     void setKey(CommunicatorKey key, CommunicatorCore parent) {
         communicatorKey = key;
         ancestorRank = parent.worldRank();
+        queryOfParent = parent.statusQuery;
     }
 
     @Override

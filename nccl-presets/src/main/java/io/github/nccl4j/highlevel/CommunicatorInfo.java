@@ -27,6 +27,12 @@ interface CommunicatorInfo {
 
     CommunicatorState state();
 
+    /** The function, other than an operation, in which this rank waits for other ranks; empty if there is none. */
+    String waitsIn();
+
+    /** The time since which it waits there, in milliseconds since 1970. */
+    long waitsSince();
+
     /** The first failure, or null. */
     NcclException failure();
 

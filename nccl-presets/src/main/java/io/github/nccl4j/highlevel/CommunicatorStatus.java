@@ -52,6 +52,10 @@ final class CommunicatorStatus {
                 .field("failure", failure == null ? null : shorten(failure.getMessage()))
                 .field("recorded", communicator.operationLog().recorded())
                 .field("collectives", snapshot.collectives() < 0 ? null : (Long) snapshot.collectives());
+        if (!communicator.waitsIn().isEmpty()) {
+            json.field("call", communicator.waitsIn())
+                    .field("callSeconds", seconds(System.currentTimeMillis() - communicator.waitsSince()));
+        }
         addOperations(json, snapshot.entries());
         return json.end().toString();
     }
@@ -80,6 +84,7 @@ final class CommunicatorStatus {
         if (current != null) {
             json.field("at", current.sequence())
                     .field("operation", current.call())
+                    .field("stream", "0x" + Long.toHexString(current.stream()))
                     .field("seconds", current.enqueued() == 0 ? null : seconds(now - current.enqueued()));
         }
         if (done != null) {

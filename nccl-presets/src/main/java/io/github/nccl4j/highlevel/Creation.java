@@ -135,7 +135,11 @@ final class Creation implements Deferred {
     }
 
     private void await() {
-        made.awaitCreation(function);
+        if (parent == null) {
+            made.awaitCreation(function);
+        } else {
+            parent.calls().waitingIn(function, () -> made.awaitCreation(function));
+        }
         created.run();
     }
 

@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.threads.Timeouts;
 import java.time.Duration;
 import java.util.List;
 
@@ -17,6 +18,7 @@ import java.util.List;
  * @param library the library in words
  * @param lastError NCCL's text, or empty
  * @param warnings the last lines of NCCL's log
+ * @param ranks the positions of other ranks, in sentences without the last period; or empty
  * @param tail further text for the message, or empty
  * @param silent the ranks that were asked and did not answer
  * @param lost the ranks that the store reports as lost
@@ -33,19 +35,28 @@ record Failure(
         String library,
         String lastError,
         List<NcclLog.Line> warnings,
+        String ranks,
         String tail,
         List<Integer> silent,
         List<Integer> lost) {
     String message() {
-        StringBuilder text = new StringBuilder(description);
-        text.append(limit == null ? " failed" : " was not done after " + limit);
+        StringBuilder text = new StringBuilder(
+                limit == null
+                        ? description + " failed"
+                        : "Timed out after " + Timeouts.text(limit) + " in " + description);
         if (rank >= 0) {
             text.append(" at rank ").append(rank);
         }
         if (!communicatorName.isEmpty()) {
             text.append(" of communicator '").append(communicatorName).append('\'');
         }
-        text.append(": ").append(result).append(", ").append(result.meaning()).append('.');
+        if (limit == null) {
+            text.append(": ").append(result).append(", ").append(result.meaning());
+        }
+        text.append('.');
+        if (!ranks.isEmpty()) {
+            text.append(' ').append(ranks).append('.');
+        }
         if (!lastError.isEmpty()) {
             text.append(" NCCL says: ").append(lastError);
         }

@@ -13,6 +13,7 @@ final class FailureReport {
     private String communicatorName = "";
     private LastError.Messages messages = LastError.Messages.NOTHING;
     private String tail = "";
+    private String ranks = "";
     private List<Integer> silent = List.of();
     private List<Integer> lost = List.of();
 
@@ -42,6 +43,12 @@ final class FailureReport {
 
     FailureReport messages(LastError.Messages messages) {
         this.messages = messages;
+        return this;
+    }
+
+    /** Sets the positions of other ranks, in sentences without the last period. */
+    FailureReport ranks(String ranks) {
+        this.ranks = ranks;
         return this;
     }
 
@@ -86,6 +93,7 @@ final class FailureReport {
                 library.toString(),
                 messages.lastError(),
                 messages.warnings(),
+                ranks,
                 tail,
                 silent,
                 lost);

@@ -8,6 +8,7 @@ import io.github.nccl4j.internal.communicator.RasQuery;
 import io.github.nccl4j.internal.memory.StalledDevices;
 import io.github.nccl4j.internal.operation.OperationLog;
 import io.github.nccl4j.internal.threads.Gate;
+import io.github.nccl4j.internal.threads.Timeouts;
 import io.github.nccl4j.internal.threads.VirtualThreads;
 import io.github.nccl4j.launch.LostRank;
 import io.github.nccl4j.library.NcclException;
@@ -394,10 +395,16 @@ final class Failures {
         Gate.Pass inside = core.device().isCuda() ? core.inLibrary() : null;
         String carrier = inside == null ? "" : VirtualThreads.ofCarrier(inside.holder());
         String ras = RasQuery.report(core.library().versionCode());
-        String recorded = recorded(
-                description + ": not done after " + limit + (called.text().isEmpty() ? "" : ". " + called.text()));
+        String recorded = recorded(description + ": not done after " + Timeouts.text(limit)
+                + (called.text().isEmpty() ? "" : ". " + called.text()));
         return report(function, description, null)
-                .tail(lines(carrier, called.text(), core.peers().describeSilent(), ras, recorded))
+                .ranks(called.text())
+                .tail(lines(
+                        carrier,
+                        core.peers().describeSilent(),
+                        ras,
+                        core.recorder().othersInStream(),
+                        recorded))
                 .silent(called.silent())
                 .timedOut(limit);
     }

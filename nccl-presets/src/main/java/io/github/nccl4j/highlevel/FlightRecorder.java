@@ -169,8 +169,14 @@ public final class FlightRecorder {
                 .field("world", communicator.worldRank() < 0 ? null : (Integer) communicator.worldRank())
                 .field("device", communicator.device().toString())
                 .field("state", communicator.state().toString())
-                .field("failure", failure)
-                .field("recorded", log.recorded())
+                .field("failure", failure);
+        if (!communicator.waitsIn().isEmpty()) {
+            json.field("call", communicator.waitsIn())
+                    .field(
+                            "called",
+                            Instant.ofEpochMilli(communicator.waitsSince()).toString());
+        }
+        json.field("recorded", log.recorded())
                 .field("collectives", snapshot.collectives() < 0 ? null : (Long) snapshot.collectives());
         List<Operation> operations =
                 snapshot.entries().stream().map(Operation::of).toList();
@@ -288,6 +294,47 @@ public final class FlightRecorder {
             text.append(entry.done() == 0 ? ", not observed as done" : ", done");
         }
         return text.toString();
+    }
+
+    /**
+     * Names the last operations of this rank's other communicators that are in one stream with the last operation of this one, if
+     * neither was observed as done; empty if there are none.
+     */
+    String othersInStream() {
+        OperationLog.Entry last = log.last();
+        if (last.sequence() == 0 || last.done() != 0) {
+            return "";
+        }
+        // What was called before an operation of the stream that is done is done, too.
+        long since = log.entries().stream()
+                .filter(entry -> entry.stream() == last.stream() && entry.done() != 0)
+                .mapToLong(OperationLog.Entry::enqueued)
+                .max()
+                .orElse(0);
+        List<FlightRecorder> all;
+        synchronized (ALL) {
+            all = new ArrayList<>(ALL);
+        }
+        List<String> others = new ArrayList<>();
+        for (FlightRecorder one : all) {
+            OperationLog.Entry other = one.log.last();
+            // Ranks that are threads of one process have the default stream in common.
+            boolean ofThisRank = one != this
+                    && one.communicator.worldRank() == communicator.worldRank()
+                    && one.communicator.device().equals(communicator.device());
+            if (ofThisRank
+                    && other.sequence() > 0
+                    && other.stream() == last.stream()
+                    && other.done() == 0
+                    && other.enqueued() >= since) {
+                others.add(other.describe() + " of communicator " + one.communicator.identity());
+            }
+        }
+        return others.isEmpty()
+                ? ""
+                : "In the same stream, not observed as done: " + String.join("; ", others)
+                        + ". Operations of several communicators in one stream wait for each other if ranks call them in"
+                        + " different orders";
     }
 
     /** A time for messages, such as "1.2 s", rounded down; the clock may have been set back. */

@@ -49,6 +49,9 @@ final class NativeCalls {
      */
     private long lastCall = System.currentTimeMillis();
 
+    /** The function in which the rank waits for others, also after it has given up; else empty. */
+    private volatile String waitsIn = "";
+
     NativeCalls(CommunicatorCore core) {
         this.core = core;
     }
@@ -78,6 +81,29 @@ final class NativeCalls {
         lastCall = System.currentTimeMillis();
     }
 
+    /** The function, other than an operation, in which this rank waits for other ranks; empty if there is none. */
+    String waitsIn() {
+        return waitsIn;
+    }
+
+    /** The start of the last call that may wait, in milliseconds since 1970. */
+    long lastCall() {
+        return lastCall;
+    }
+
+    /** Makes a call in which this rank may wait for others. */
+    void waitingIn(String function, Runnable call) {
+        waitsIn = function;
+        try {
+            call.run();
+        } finally {
+            // A call that was given up continues.
+            if (!core.isStuckNow()) {
+                waitsIn = "";
+            }
+        }
+    }
+
     /** A count that changes with every call of NCCL that may wait. For the watchdog. */
     long count() {
         return core.operationLog().recorded() + calls;
@@ -89,6 +115,10 @@ final class NativeCalls {
      * @param late the action if the call succeeds after the caller gave up
      */
     void hostCall(String function, IntSupplier call, Runnable late) {
+        waitingIn(function, () -> hostCallNow(function, call, late));
+    }
+
+    private void hostCallNow(String function, IntSupplier call, Runnable late) {
         begin();
         int result;
         if (core.isBlocking()) {

@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.threads.Timeouts;
 import io.github.nccl4j.library.NcclException;
 import java.time.Duration;
 
@@ -16,7 +17,7 @@ public final class StreamTimeoutException extends NcclException {
     private final Duration timeout;
 
     StreamTimeoutException(String what, Duration timeout) {
-        super(what + " was not done after " + timeout);
+        super(what + " was not done after " + Timeouts.text(timeout));
         this.timeout = timeout;
     }
 

@@ -263,7 +263,7 @@ class ZooKeeperInquiryTest {
             NcclTimeoutException late = assertThrows(
                     NcclTimeoutException.class,
                     () -> communicator.allReduce(one, ReduceOp.SUM, CudaStream.defaultOf(Device.host())));
-            assertTrue(late.getMessage().contains("All ranks answered; rank 1 "), late.getMessage());
+            assertTrue(late.getMessage().contains(". Rank 1 ("), late.getMessage());
             communicator.abort();
         } finally {
             failed.countDown();

@@ -3,6 +3,7 @@ package io.github.nccl4j.highlevel;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.internal.communicator.RankStatusQuery;
@@ -97,44 +98,87 @@ class RankStatusAnswersTest {
         return new String(answers.own.get(), StandardCharsets.UTF_8);
     }
 
+    /** An answer of another rank: its last operation, true if that is done, and its call. */
+    private void answer(int rank, int sequence, boolean done, String call) {
+        String operation = sequence == 0 ? "" : "ncclSend (operation " + sequence + ")";
+        answers.answer(rank, String.join("\n", sequence + "", done + "", operation, call, "", "h, process " + rank));
+    }
+
     @Test
     void aRankAnswersWithItsLastOperation() {
         begin();
-        assertEquals("0\nhas called no operation", own());
+        assertTrue(own().startsWith("0\nfalse\n"), own());
         try (DeviceBuffer<Int32> buffer = Device.host().allocate(ElementType.INT32, 3)) {
             communicator.allReduce(buffer, ReduceOp.SUM, STREAM);
         }
-        assertEquals("1\nis at ncclAllReduce of 3 int32 (operation 1)", own());
+        String process = ", process " + ProcessHandle.current().pid();
+        assertTrue(own().startsWith("1\nfalse\nncclAllReduce of 3 int32 (operation 1)\n\n\n"), own());
+        assertTrue(own().endsWith(process), own());
+        communicator.work(STREAM).await();
+        assertTrue(own().startsWith("1\ntrue\n"), own());
+        communicator
+                .core()
+                .calls()
+                .waitingIn("ncclCommSplit", () -> assertTrue(own().contains("\nncclCommSplit\n\n"), own()));
         communicator.close();
-        assertEquals("1\nhas closed its communicator", own());
+        assertTrue(own().contains("\n\nhas closed its communicator\n"), own());
+    }
+
+    private void reduce(int times) {
+        try (DeviceBuffer<Int32> buffer = Device.host().allocate(ElementType.INT32, 3)) {
+            for (int i = 0; i < times; i++) {
+                communicator.allReduce(buffer, ReduceOp.SUM, STREAM);
+            }
+        }
     }
 
     @Test
     void ranksElsewhereAreListedUpToALimit() {
-        answers.answer(0, "7\nis at itself");
-        answers.answer(1, "0\nis at the same");
-        answers.answer(2, "0\nhas called no operation");
+        reduce(3);
+        answer(0, 7, false, "");
+        answer(1, 3, false, "");
+        answer(2, 0, false, "");
         answers.answer(3, "garbled");
         assertEquals(
-                "All ranks answered; rank 2 has called no operation",
+                "Rank 2 (h, process 2) has not called operation 1",
                 begin().ask().text());
-        for (int rank = 4; rank < 7; rank++) {
-            answers.answer(rank, "3\nis at ncclSend");
-        }
+        answer(4, 2, true, "");
+        answer(5, 1, false, "");
+        answer(6, 4, false, "");
         String four =
-                "All ranks answered; rank 2 has called no operation; rank 4 is at ncclSend; rank 5 is at ncclSend;"
-                        + " rank 6 is at ncclSend";
+                "Rank 2 (h, process 2) has not called operation 1. Rank 4 (h, process 4) has finished operation 2 and has not"
+                        + " called operation 3. Rank 5 (h, process 5) is at ncclSend (operation 1) and has not called operation 2. Rank 6"
+                        + " (h, process 6) is at ncclSend (operation 4)";
         assertEquals(four, begin().ask().text());
-        answers.answer(7, "4\nis at ncclSend");
-        answers.answer(8, "4\nis at ncclSend");
-        assertEquals(
-                four + "; 2 more ranks are at other operations", begin().ask().text());
+        answer(7, 3, false, "ncclCommSplit");
+        answers.answer(8, "3\nfalse\n\n\nhas closed its communicator\nh, process 8");
+        assertEquals(four + ". 2 more ranks are elsewhere", begin().ask().text());
+    }
+
+    @Test
+    void ranksThatAreNotInTheSameCallAreListed() {
+        reduce(1);
+        answer(1, 1, true, "ncclCommSplit");
+        answer(2, 1, true, "");
+        answer(3, 1, false, "ncclCommGrow");
+        answer(4, 0, false, "ncclCommSplit");
+        answer(5, 2, false, "");
+        communicator.core().calls().waitingIn("ncclCommSplit", () -> {
+            assertEquals(
+                    "Rank 2 (h, process 2) has finished operation 1 and has not called ncclCommSplit. Rank 3 (h, process 3) is in"
+                            + " ncclCommGrow, after operation 1. Rank 4 (h, process 4) is in ncclCommSplit, before any operation."
+                            + " Rank 5 (h, process 5) is at ncclSend (operation 2)",
+                    begin().ask().text());
+            answers.given.keySet().removeIf(rank -> rank > 1);
+            assertEquals(
+                    "All ranks answered and are in the same call", begin().ask().text());
+        });
     }
 
     @Test
     void anAnswerIsKeptForAWhile() {
         RankStatusQuery query = begin();
-        answers.answer(1, "5\nis at ncclSend");
+        answer(1, 5, false, "");
         RankStatusQuery.Result first = query.ask();
         assertEquals(List.of(), first.silent());
         assertSame(first, query.ask());
@@ -162,7 +206,8 @@ class RankStatusAnswersTest {
         assertSame(RankStatusQuery.NOTHING, query.ask());
         answers.failure = null;
         // No answer is not kept.
-        assertEquals("All ranks answered", query.ask().text());
+        assertEquals(
+                "All ranks answered and are in the same operation", query.ask().text());
     }
 
     @Test

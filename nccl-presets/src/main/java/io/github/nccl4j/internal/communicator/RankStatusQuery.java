@@ -44,17 +44,55 @@ public final class RankStatusQuery {
      * Result of a query.
      *
      * @param silent the ranks that did not answer
-     * @param text the status of the ranks for messages, or empty
+     * @param text the status of the ranks for messages, in sentences without the last period; or empty
      */
     public record Result(List<Integer> silent, String text) {}
 
     /**
-     * The last operation of a rank.
+     * The position of a rank.
      *
-     * @param sequence its number in the communicator
-     * @param text the status of the rank as a predicate; begins with "is at " if it has called an operation
+     * @param sequence the number of its last operation in the communicator; 0 if there is none
+     * @param done true if that operation was observed as done
+     * @param operation a description of that operation
+     * @param call the function other than an operation in which the rank waits for others, or empty
+     * @param ended the predicate of a rank that has ended its communicator, such as "has closed its communicator"; else empty
      */
-    public record Position(long sequence, String text) {}
+    public record Position(long sequence, boolean done, String operation, String call, String ended) {
+        private static final int FIELDS = 6;
+
+        /** As an answer, with this process: a line for each field. */
+        private byte[] encode() {
+            String process =
+                    HostName.get() + ", process " + ProcessHandle.current().pid();
+            return String.join("\n", sequence + "", done + "", operation, call, ended, process)
+                    .getBytes(StandardCharsets.UTF_8);
+        }
+
+        /**
+         * The difference of this position from that of the rank that asks, as a predicate; empty if there is none.
+         *
+         * @param asking the position of the rank that asks
+         */
+        String differenceFrom(Position asking) {
+            if (!ended.isEmpty()) {
+                return ended;
+            }
+            if (sequence > asking.sequence) {
+                return "is at " + operation;
+            }
+            if (!call.isEmpty() && (!call.equals(asking.call) || sequence < asking.sequence)) {
+                return "is in " + call + (sequence == 0 ? ", before any operation" : ", after operation " + sequence);
+            }
+            String missing = sequence < asking.sequence ? "operation " + (sequence + 1) : asking.call;
+            if (missing.isEmpty() || missing.equals(call)) {
+                return "";
+            }
+            return (sequence == 0
+                            ? ""
+                            : done ? "has finished operation " + sequence + " and " : "is at " + operation + " and ")
+                    + "has not called " + missing;
+        }
+    }
 
     private RankStatusQuery(int rank, int size, Supplier<Position> position, Inquiry inquiry) {
         this.rank = rank;
@@ -73,18 +111,13 @@ public final class RankStatusQuery {
             String name, int rank, int size, Rendezvous rendezvous, Supplier<Position> position) {
         try {
             return rendezvous
-                    .inquiry(name, () -> answer(position.get()))
+                    .inquiry(name, () -> position.get().encode())
                     .map(inquiry -> new RankStatusQuery(rank, size, position, inquiry))
                     .orElse(null);
         } catch (IllegalArgumentException | IllegalStateException closed) {
             // The store is closed, or another inquiry has the name: a communicator works without a query.
             return null;
         }
-    }
-
-    /** Returns an answer: the number of the last operation, a newline, and the status as text. */
-    private static byte[] answer(Position position) {
-        return (position.sequence() + "\n" + position.text()).getBytes(StandardCharsets.UTF_8);
     }
 
     /**
@@ -116,28 +149,37 @@ public final class RankStatusQuery {
     }
 
     private Result result(Map<Integer, byte[]> answers) {
-        long mine = position.get().sequence();
+        Position mine = position.get();
         List<Integer> silent = IntStream.range(0, size)
                 .filter(rank -> rank != this.rank && !answers.containsKey(rank))
                 .boxed()
                 .toList();
-        List<String> elsewhere = new ArrayList<>();
-        answers.forEach((rank, answer) -> {
-            String[] parts = new String(answer, StandardCharsets.UTF_8).split("\n", 2);
-            if (rank != this.rank
-                    && parts.length == 2
-                    && !(parts[0].equals(Long.toString(mine)) && parts[1].startsWith("is at "))) {
-                elsewhere.add("rank " + rank + " " + parts[1]);
-            }
-        });
-        String text = silent.isEmpty() ? "All ranks answered" : noAnswerFrom(silent);
-        if (!elsewhere.isEmpty()) {
-            text += "; " + elsewhere.stream().limit(MAX_LISTED).collect(Collectors.joining("; "))
-                    + (elsewhere.size() > MAX_LISTED
-                            ? "; " + (elsewhere.size() - MAX_LISTED) + " more ranks are at other operations"
-                            : "");
+        List<String> sentences = new ArrayList<>();
+        if (!silent.isEmpty()) {
+            sentences.add(noAnswerFrom(silent));
         }
-        return new Result(silent, text);
+        int elsewhere = 0;
+        for (Map.Entry<Integer, byte[]> answer : answers.entrySet()) {
+            String[] fields = new String(answer.getValue(), StandardCharsets.UTF_8).split("\n", -1);
+            if (answer.getKey() == rank || fields.length != Position.FIELDS || !fields[0].matches("\\d{1,18}")) {
+                continue;
+            }
+            String difference = new Position(
+                            Long.parseLong(fields[0]), Boolean.parseBoolean(fields[1]), fields[2], fields[3], fields[4])
+                    .differenceFrom(mine);
+            if (!difference.isEmpty() && elsewhere++ < MAX_LISTED) {
+                sentences.add("Rank " + answer.getKey() + " (" + fields[5] + ") " + difference);
+            }
+        }
+        if (elsewhere > MAX_LISTED) {
+            sentences.add(elsewhere - MAX_LISTED + " more ranks are elsewhere");
+        }
+        return new Result(
+                silent,
+                sentences.isEmpty()
+                        ? "All ranks answered and are in the same "
+                                + (mine.call().isEmpty() ? "operation" : "call")
+                        : String.join(". ", sentences));
     }
 
     private static String noAnswerFrom(List<Integer> silent) {

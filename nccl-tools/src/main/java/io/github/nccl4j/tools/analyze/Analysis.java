@@ -80,6 +80,13 @@ record Analysis(
         orders.explained().forEach(operation -> explained.add(operation.communicator()));
         WaitGraph graph = new WaitGraph(blockages, orders.explained());
         findings.addAll(WaitFindings.of(graph));
+        Set<String> waiting = new HashSet<>();
+        blockages.forEach(blockage -> waiting.addAll(blockage.waitingMembers()));
+        job.communicators()
+                .forEach(communicator -> CallProgress.of(communicator, waiting).ifPresent(finding -> {
+                    explained.add(communicator);
+                    findings.add(finding);
+                }));
         ClockOffsets clocks = new ClockOffsets(job);
         Lateness lateness = new Lateness(job, clocks, explained, threshold);
         findings.addAll(lateness.findings());

@@ -7,7 +7,7 @@ import java.util.Optional;
 /** Finds the collective of a communicator that some ranks have called and others have not. */
 final class CollectiveProgress {
     /** Ranks of a healthy job are at different operations, too, but not for so long: microseconds. */
-    private static final long PATIENCE = 1_000_000;
+    static final long PATIENCE = 1_000_000;
 
     private final CommunicatorRecords communicator;
 

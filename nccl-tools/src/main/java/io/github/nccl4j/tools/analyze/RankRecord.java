@@ -27,6 +27,11 @@ final class RankRecord {
         String device = "";
         String state = "";
         String failure = "";
+        /** The function other than an operation in which the rank waited, or empty. */
+        String call = "";
+        /** The time since which it waited there, in microseconds since 1970; 0 if unknown. */
+        long called;
+
         long recorded = -1;
         long collectives = -1;
         /** The time at which the record was written, in microseconds since 1970; 0 if unknown. */

@@ -87,6 +87,8 @@ final class RecorderFile {
             case "device" -> header.device = Limits.text(json.nextString());
             case "state" -> header.state = Limits.text(json.nextString());
             case "failure" -> header.failure = Limits.text(json.nextString());
+            case "call" -> header.call = Limits.text(json.nextString());
+            case "called" -> header.called = Limits.micros(json.nextString());
             case "recorded" -> header.recorded = Limits.number("recorded", json.nextLong());
             case "collectives" -> header.collectives = Limits.number("collectives", json.nextLong());
             case "operations" -> {

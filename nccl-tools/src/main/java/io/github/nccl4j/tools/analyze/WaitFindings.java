@@ -124,9 +124,12 @@ final class WaitFindings {
     }
 
     /** The last operation of a rank that did not reach the call. */
-    private static String place(RankRecord record) {
+    static String place(RankRecord record) {
         Call last = record.last();
         String rank = "Rank " + record.jobRank();
+        if (!record.header().call.isEmpty()) {
+            return rank + " is in " + record.header().call;
+        }
         String ended =
                 switch (record.header().state) {
                     case "CLOSED" -> rank + " has closed the communicator; its";

@@ -25,6 +25,9 @@ final class CommunicatorView {
     long at;
     String operation;
     Double seconds;
+    String stream;
+    String call;
+    Double callSeconds;
     long done;
     String doneOperation;
     Double doneSeconds;
@@ -47,8 +50,11 @@ final class CommunicatorView {
         return name == null || name.isEmpty() ? id : "'" + name + "' (" + id + ")";
     }
 
-    /** "ncclAllReduce of 64 int32 (operation 4) for 3.2 s". */
+    /** "ncclAllReduce of 64 int32 (operation 4) for 3.2 s", or a call that is no operation. */
     String position() {
+        if (call != null) {
+            return waitsIn();
+        }
         if (state != null && !"OPEN".equals(state)) {
             return state.toLowerCase(java.util.Locale.ROOT) + (failure == null ? "" : ": " + failure);
         }
@@ -59,6 +65,11 @@ final class CommunicatorView {
             return operation + " (operation " + at + ")" + (seconds == null ? "" : " for " + Texts.seconds(seconds));
         }
         return recorded == 0 ? "nothing called yet" : "nothing under way";
+    }
+
+    /** "ncclCommSplit for 3.2 s", of a rank that waits in a call that is no operation. */
+    String waitsIn() {
+        return call + (callSeconds == null ? "" : " for " + Texts.seconds(callSeconds));
     }
 
     /** "operation 3, 0.2 s ago"; "-" if none was observed as done. */

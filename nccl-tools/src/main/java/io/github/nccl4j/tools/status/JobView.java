@@ -12,11 +12,20 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
+import java.util.stream.Collectors;
 
 /** The state of a job at one time: its ranks with their communicators, and the findings. */
 final class JobView {
     private static final double NANOS = 1e9;
+
+    /** The functions other than operations that all ranks call. */
+    private static final Set<String> COLLECTIVE_CALLS =
+            Set.of("ncclCommSplit", "ncclCommGrow", "ncclCommWindowRegister", "ncclCommFinalize");
+
+    /** An operation that takes so long is more likely to wait for others. */
+    private static final double STUCK_SECONDS = 2;
 
     /**
      * A rank.
@@ -72,6 +81,8 @@ final class JobView {
         findStates();
         findFailures();
         findBehind();
+        findCalls();
+        findOrders();
     }
 
     JobStatus job() {
@@ -190,6 +201,86 @@ final class JobView {
                                 + (front.get(id).size() == 1 ? "s in " : " in ") + view.position());
             }
         });
+    }
+
+    /** Ranks that have not made a call, such as a split, in which others wait. */
+    private void findCalls() {
+        Map<String, List<Integer>> waiting = new LinkedHashMap<>();
+        Map<String, CommunicatorView> first = new HashMap<>();
+        for (Row row : rows) {
+            for (CommunicatorView view : row.communicators) {
+                if (view.call != null && COLLECTIVE_CALLS.contains(view.call)) {
+                    waiting.computeIfAbsent(view.id, id -> new ArrayList<>()).add(row.rank());
+                    first.putIfAbsent(view.id, view);
+                }
+            }
+        }
+        waiting.forEach((id, ranks) -> {
+            CommunicatorView view = first.get(id);
+            List<Integer> absent = rows.stream()
+                    .filter(row -> row.communicators.stream()
+                            .anyMatch(one -> one.id.equals(id)
+                                    && !view.call.equals(one.call)
+                                    && "OPEN".equals(one.state)
+                                    && one.failure == null))
+                    .map(Row::rank)
+                    .toList();
+            if (!absent.isEmpty()) {
+                add(
+                        "rank.behind",
+                        absent,
+                        Ranks.title(absent) + (absent.size() == 1 ? " has" : " have") + " not called " + view.call
+                                + " of communicator " + view.label() + ", in which " + Ranks.text(ranks) + " wait"
+                                + (ranks.size() == 1 ? "s" : "")
+                                + (view.callSeconds == null ? "" : " for " + Texts.seconds(view.callSeconds)));
+            }
+        });
+    }
+
+    /** Operations that all ranks have called, of communicators whose operations are in one stream. */
+    private void findOrders() {
+        Map<List<String>, List<Integer>> ranks = new LinkedHashMap<>();
+        Map<String, CommunicatorView> views = new HashMap<>();
+        for (Row row : rows) {
+            List<CommunicatorView> waiting =
+                    row.communicators.stream().filter(this::isStuck).toList();
+            waiting.forEach(view -> views.putIfAbsent(view.id, view));
+            for (CommunicatorView one : waiting) {
+                for (CommunicatorView other : waiting) {
+                    if (one.id.compareTo(other.id) < 0 && one.stream.equals(other.stream)) {
+                        ranks.computeIfAbsent(List.of(one.id, other.id), pair -> new ArrayList<>())
+                                .add(row.rank());
+                    }
+                }
+            }
+        }
+        ranks.forEach((pair, where) -> {
+            if (where.size() > 1 && pair.stream().noneMatch(this::hasRankBehind)) {
+                add(
+                        "order.communicators",
+                        where,
+                        Ranks.title(where) + " wait in "
+                                + pair.stream()
+                                        .map(views::get)
+                                        .map(view -> view.position() + " of communicator " + view.label())
+                                        .collect(Collectors.joining(" and in "))
+                                + ", called in one stream: ranks that call them in different orders wait for each other");
+            }
+        });
+    }
+
+    private boolean isStuck(CommunicatorView view) {
+        return view.operation != null
+                && view.stream != null
+                && view.seconds != null
+                && view.seconds >= STUCK_SECONDS
+                && view.failure == null;
+    }
+
+    private boolean hasRankBehind(String id) {
+        return rows.stream()
+                .flatMap(row -> row.communicators.stream())
+                .anyMatch(view -> view.id.equals(id) && !Long.valueOf(0).equals(behind(view)));
     }
 
     private static CommunicatorView longer(CommunicatorView one, CommunicatorView other) {

@@ -88,6 +88,9 @@ final class JsonReport {
             json.name("at").value(one.operation == null ? null : (Long) one.at);
             json.name("operation").value(one.operation);
             json.name("seconds").value(one.seconds);
+            json.name("stream").value(one.stream);
+            json.name("call").value(one.call);
+            json.name("callSeconds").value(one.callSeconds);
             json.name("done").value(one.doneOperation == null ? null : (Long) one.done);
             json.name("doneOperation").value(one.doneOperation);
             json.name("doneSeconds").value(one.doneSeconds);

@@ -253,6 +253,40 @@ class AnalyzeCommandTest {
     }
 
     @Test
+    void rankThatHasNotMadeACallIsNamed() throws IOException {
+        rank(0).done(SUM).in("ncclCommSplit").write(folder);
+        rank(1).done(SUM).in("ncclCommSplit").write(folder);
+        rank(2).done(SUM).write(folder);
+        List<String> lines = lines(1);
+        assertEquals(
+                "Rank 2 did not reach ncclCommSplit of communicator w, in which ranks 0 and 1 have waited since 12:00:02.000 "
+                        + "[NCCL4J-0208]",
+                lines.get(0));
+        assertTrue(lines.get(1).startsWith("  Rank 2's last operation is ncclAllReduce"), out::toString);
+    }
+
+    @Test
+    void rankInAnotherCallIsNamed() throws IOException {
+        rank(0).done(SUM).in("ncclCommSplit").write(folder);
+        rank(1).done(SUM).in("ncclCommWindowRegister").write(folder);
+        List<String> lines = lines(1);
+        assertTrue(lines.get(0).startsWith("Ranks 1 and 2 did not reach ncclCommSplit"), out::toString);
+        assertEquals(
+                "  Rank 2 has no record: the process was killed, is stopped, or its file is missing here. Rank 1 is in"
+                        + " ncclCommWindowRegister.",
+                lines.get(1));
+    }
+
+    /** A rank that waits in an operation is kept from the call by that. */
+    @Test
+    void callThatWaitsBehindAnOperationIsNotTheCause() throws IOException {
+        new MadeRecord("w", 0, 2).done(SUM).in("ncclCommSplit").write(folder);
+        new MadeRecord("w", 1, 2).done(SUM).waits(SUM).write(folder);
+        assertTrue(lines(1).get(0).startsWith("Rank 0 did not reach ncclAllReduce"), out::toString);
+        assertFalse(out.toString().contains("did not reach ncclCommSplit"), out::toString);
+    }
+
+    @Test
     void sendsThatWaitForEachOtherAreNamed() throws IOException {
         rank(0).waits("ncclSend 4 int8 - 1").write(folder);
         rank(1).waits("ncclSend 4 int8 - 0").write(folder);

@@ -34,6 +34,8 @@ public final class FaultyRank {
             "other-root",
             "other-reduction",
             "communicator-order",
+            "stream-order",
+            "missing-split",
             "slow",
             "missing-receive",
             "crashed-dump",
@@ -144,6 +146,24 @@ public final class FaultyRank {
                 try (Communicator other = communicator.split(0, rank)) {
                     (isCulprit() ? other : communicator).allReduce(ints, ReduceOp.SUM, STREAM);
                     (isCulprit() ? communicator : other).allReduce(ints, ReduceOp.SUM, STREAM);
+                }
+            }
+            case "stream-order" -> {
+                try (CudaStream stream = CudaStream.nonBlocking(Device.host());
+                        Communicator other = communicator.split(0, rank)) {
+                    (isCulprit() ? other : communicator).allReduce(ints, ReduceOp.SUM, stream);
+                    (isCulprit() ? communicator : other).allReduce(ints, ReduceOp.SUM, stream);
+                    communicator.work(stream).await();
+                }
+            }
+            case "missing-split" -> {
+                try {
+                    if (!isCulprit()) {
+                        communicator.split(0, rank).close();
+                    }
+                } finally {
+                    job.barrier("split", LIMIT);
+                    FlightRecorder.dumpAll(dumps());
                 }
             }
             case "missing-receive" -> {

@@ -29,6 +29,7 @@ final class MadeRecord {
     private long sequence;
     private String stream = "0x0";
     private int group;
+    private String call = "";
 
     MadeRecord(String id, int rank, int size) {
         this.id = id;
@@ -62,6 +63,12 @@ final class MadeRecord {
     /** The following operations have no times. */
     MadeRecord untimed() {
         timed = false;
+        return this;
+    }
+
+    /** The rank waits in a call that is no operation. */
+    MadeRecord in(String function) {
+        call = function;
         return this;
     }
 
@@ -142,7 +149,11 @@ final class MadeRecord {
                 + "\", \"name\": \"" + name + "\", \"rank\": "
                 + rank + ", \"size\": " + size + ", \"world\": " + (process - 100)
                 + ", \"device\": \"host\", \"state\": \"" + state + "\", "
-                + "\"failure\": " + failure + ", \"recorded\": " + sequence + ", \"collectives\": " + collectives
+                + "\"failure\": " + failure + ", "
+                + (call.isEmpty()
+                        ? ""
+                        : "\"call\": \"" + call + "\", \"called\": \"" + clock.plusSeconds(sequence + 1) + "\", ")
+                + "\"recorded\": " + sequence + ", \"collectives\": " + collectives
                 + ", \"operations\": [\n"
                 + String.join(",\n", operations.subList((int) dropped, operations.size())) + "\n]}";
     }

@@ -88,6 +88,38 @@ class StatusReportsTest {
         assertReport("behind", view("train", 2), 4);
     }
 
+    private static String waitsInStream(String id, String stream, double seconds) {
+        return communicator(
+                id,
+                ", \"state\": \"OPEN\", \"recorded\": 2, \"collectives\": 2, \"at\": 2, \"operation\": \"ncclAllGather\", \"stream\": \""
+                        + stream + "\", \"seconds\": " + seconds);
+    }
+
+    /** Operations of two communicators wait in one stream; those of a third communicator in another one, and those of a fourth briefly. */
+    @Test
+    void ordersInOneStream() throws IOException {
+        for (int rank = 0; rank < 3; rank++) {
+            answers(
+                    waitsInStream("a", "0x1", 4),
+                    waitsInStream("b", "0x1", 3),
+                    waitsInStream("c", "0x2", 4),
+                    waitsInStream("d", "0x1", 0.5));
+        }
+        assertReport("orders", view("", 0), 99);
+    }
+
+    /** Two ranks wait in a call that is no operation; one has not made it, one has failed, and one is in another call. */
+    @Test
+    void rankThatHasNotMadeACall() throws IOException {
+        String open = ", \"state\": \"OPEN\", \"recorded\": 3, \"collectives\": 3";
+        answers(communicator("b", open + ", \"call\": \"ncclCommSplit\", \"callSeconds\": 3.2"));
+        answers(communicator("b", open + ", \"call\": \"ncclCommSplit\""));
+        answers(communicator("b", open));
+        answers(communicator("b", open + ", \"failure\": \"boom\""));
+        answers(communicator("b", open + ", \"call\": \"ncclCommShrink\", \"callSeconds\": 1"));
+        assertReport("calls", view("train", 0), 99);
+    }
+
     @Test
     void onlyRankThatIsBehind() throws IOException {
         answers(waits("b", 5, 2));

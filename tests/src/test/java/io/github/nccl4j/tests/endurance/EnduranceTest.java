@@ -81,8 +81,8 @@ class EnduranceTest {
         assertTrue(
                 outcome.output()
                         .matches(
-                                "(?s).*NcclTimeoutException: ncclAllReduce of 1000000 int64 \\(operation \\d+\\) was not"
-                                        + " done after PT2S.* No answer from rank \\d\\b.*"),
+                                "(?s).*NcclTimeoutException: Timed out after 2 s in ncclAllReduce of 1000000 int64 \\(operation"
+                                        + " \\d+\\).* No answer from rank \\d\\b.*"),
                 outcome.output());
     }
 

@@ -669,12 +669,12 @@ final class BufferSuite {
             checks.fails(
                     IllegalArgumentException.class,
                     () -> stream.synchronize(Duration.ofMillis(-1)),
-                    "timeout must be >= 0: PT-0.001S");
+                    "timeout must be >= 0: -0.001 s");
             event.record(stream);
             checks.fails(
                     IllegalArgumentException.class,
                     () -> event.synchronize(Duration.ofMillis(-1)),
-                    "timeout must be >= 0: PT-0.001S");
+                    "timeout must be >= 0: -0.001 s");
         }
     }
 }

@@ -265,7 +265,7 @@ class CommunicatorFailuresTest {
         NcclTimeoutException failure = assertThrows(
                 NcclTimeoutException.class,
                 () -> builder(blocking).deadline(Duration.ofMillis(300)).create(id, 0, 2));
-        assertTrue(failure.getMessage().contains("PT0.3S"), failure.getMessage());
+        assertTrue(failure.getMessage().contains("0.3 s"), failure.getMessage());
         assertTrue(failure.getMessage().contains("ncclCommInitRankConfig"), failure.getMessage());
         assertEquals(0, failure.rank());
         // The aborted communicator does not affect the next one.
@@ -408,7 +408,7 @@ class CommunicatorFailuresTest {
             }
             NcclTimeoutException failure = assertThrows(NcclTimeoutException.class, () -> communicator.split(0, 0));
             assertEquals("ncclCommSplit", failure.operation());
-            assertTrue(failure.getMessage().contains("PT0.3S"), failure.getMessage());
+            assertTrue(failure.getMessage().contains("0.3 s"), failure.getMessage());
             over.countDown();
             communicator.close();
             assertEquals(State.CLOSED, communicator.state());

@@ -103,9 +103,9 @@ public final class CudaBuffersCheck {
                     StreamTimeoutException.class,
                     () -> busy.synchronize(Duration.ofMillis(20)),
                     "CudaStream",
-                    "PT0.02S");
+                    "0.02 s");
             checks.equal(Duration.ofMillis(20), timeout.timeout(), "timeout");
-            checks.fails(StreamTimeoutException.class, () -> busy.synchronize(Duration.ZERO), "PT0S");
+            checks.fails(StreamTimeoutException.class, () -> busy.synchronize(Duration.ZERO), "0 s");
             checks.fails(StreamTimeoutException.class, () -> end.synchronize(Duration.ofMillis(5)), "CudaEvent");
             checks.fails(IllegalStateException.class, () -> end.elapsedSince(start), "is not done");
             Thread.currentThread().interrupt();

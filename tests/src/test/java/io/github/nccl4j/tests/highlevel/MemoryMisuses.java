@@ -232,7 +232,7 @@ final class MemoryMisuses {
                 "stream: a negative limit",
                 IllegalArgumentException.class,
                 w -> w.stream.synchronize(Duration.ofSeconds(-1)),
-                ">= 0: PT-1S");
+                ">= 0: -1 s");
         refused("stream: null as limit", NullPointerException.class, w -> w.stream.synchronize(null), "timeout");
         refused("stream: waits for null", NullPointerException.class, w -> w.stream.waitFor(null), "event");
         refused(

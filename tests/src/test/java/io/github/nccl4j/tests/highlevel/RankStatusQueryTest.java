@@ -11,12 +11,14 @@ import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.Group;
 import io.github.nccl4j.highlevel.NcclTimeoutException;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.tests.launch.Job;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
@@ -43,13 +45,25 @@ class RankStatusQueryTest {
         void run(Communicator communicator, TcpStore store) throws Exception;
     }
 
+    /** Waits for other ranks in vain. */
+    private interface Call {
+        void run(Communicator communicator, DeviceBuffer<Int32> number, CudaStream stream) throws Exception;
+    }
+
     /** What ranks get that reduce in vain, because the last one does something else. */
     private List<NcclTimeoutException> whileTheLast(int size, Last last) throws Exception {
+        return whileTheLast(size, last, (communicator, number, stream) -> {
+            communicator.allReduce(number, ReduceOp.SUM, stream);
+            communicator.work(stream).await();
+        });
+    }
+
+    private List<NcclTimeoutException> whileTheLast(int size, Last last, Call call) throws Exception {
         CountDownLatch over = new CountDownLatch(size);
         List<CompletableFuture<NcclTimeoutException>> ranks = new ArrayList<>();
         stores = job.openAll(size);
         for (TcpStore store : stores) {
-            ranks.add(job.start(() -> reduce(store, size, last, over)));
+            ranks.add(job.start(() -> call(store, size, last, call, over)));
         }
         List<NcclTimeoutException> all = new ArrayList<>();
         for (CompletableFuture<NcclTimeoutException> rank : ranks) {
@@ -58,10 +72,10 @@ class RankStatusQueryTest {
         return all.subList(0, size - 1);
     }
 
-    private static NcclTimeoutException reduce(TcpStore store, int size, Last last, CountDownLatch over)
+    private static NcclTimeoutException call(TcpStore store, int size, Last last, Call call, CountDownLatch over)
             throws Exception {
         try (CudaStream stream = CudaStream.nonBlocking(Device.host());
-                DeviceBuffer<Int32> number = Device.host().allocate(ElementType.INT32, 1)) {
+                DeviceBuffer<Int32> number = Device.host().allocateForWindow(ElementType.INT32, 1)) {
             Communicator communicator = Communicator.builder()
                     .device(Device.host())
                     .deadline(DEADLINE)
@@ -71,10 +85,7 @@ class RankStatusQueryTest {
                     last.run(communicator, store);
                     return null;
                 }
-                communicator.allReduce(number, ReduceOp.SUM, stream);
-                return assertThrows(
-                        NcclTimeoutException.class,
-                        () -> communicator.work(stream).await());
+                return assertThrows(NcclTimeoutException.class, () -> call.run(communicator, number, stream));
             } finally {
                 // A rank that ends earlier would be reported to the others.
                 over.countDown();
@@ -89,9 +100,10 @@ class RankStatusQueryTest {
         for (NcclTimeoutException late : whileTheLast(4, (communicator, store) -> store.close())) {
             assertEquals(List.of(3), late.silentRanks(), late.getMessage());
             assertTrue(
-                    late.getMessage().startsWith("ncclAllReduce of 1 int32 (operation 1) was not done after PT2S"),
+                    late.getMessage()
+                            .startsWith("Timed out after 2 s in ncclAllReduce of 1 int32 (operation 1) at rank "),
                     late.getMessage());
-            assertTrue(late.getMessage().contains("\nNo answer from rank 3\n"), late.getMessage());
+            assertTrue(late.getMessage().contains(". No answer from rank 3. ["), late.getMessage());
         }
     }
 
@@ -99,9 +111,79 @@ class RankStatusQueryTest {
     void reportsStatusOfOtherRanks() throws Exception {
         for (NcclTimeoutException late : whileTheLast(3, (communicator, store) -> {})) {
             assertEquals(List.of(), late.silentRanks(), late.getMessage());
+            assertNames(late, "has not called operation 1");
+        }
+    }
+
+    private static void assertNames(NcclTimeoutException late, String predicate) {
+        assertTrue(
+                late.getMessage().matches("(?s)[^.]*\\. Rank 2 \\([^ ]+, process \\d+\\) " + predicate + "\\. \\[.*"),
+                late.getMessage());
+    }
+
+    /** A rank that has not made a call that is no operation is named, and no rank that is in the call. */
+    @Test
+    void reportsRankThatHasNotMadeACall() throws Exception {
+        for (NcclTimeoutException late : whileTheLast(
+                3, (communicator, store) -> {}, (communicator, number, stream) -> communicator.split(0, 0))) {
+            assertNames(late, "has not called ncclCommSplit");
+        }
+    }
+
+    @Test
+    void reportsRankThatHasNotRegisteredAWindow() throws Exception {
+        Call register = (communicator, number, stream) -> {
+            communicator.allReduce(number, ReduceOp.SUM, stream);
+            communicator.work(stream).await();
+            communicator.registerWindow(number);
+        };
+        Last reduces = (communicator, store) -> {
+            try (CudaStream stream = CudaStream.nonBlocking(Device.host());
+                    DeviceBuffer<Int32> number = Device.host().allocate(ElementType.INT32, 1)) {
+                communicator.allReduce(number, ReduceOp.SUM, stream);
+                communicator.work(stream).await();
+            }
+        };
+        for (NcclTimeoutException late : whileTheLast(3, reduces, register)) {
+            assertNames(late, "has finished operation 1 and has not called ncclCommWindowRegister");
+        }
+    }
+
+    @Test
+    void reportsRankThatHasNotMadeACallInAGroup() throws Exception {
+        Call register = (communicator, number, stream) -> Group.run(() -> communicator.registerWindow(number));
+        for (NcclTimeoutException late : whileTheLast(3, (communicator, store) -> {}, register)) {
+            assertNames(late, "has not called ncclCommWindowRegister");
+        }
+    }
+
+    @Test
+    void namesOperationsOfOtherCommunicatorsInTheStream() throws Exception {
+        List<Communicator> others = Collections.synchronizedList(new ArrayList<>());
+        Call first = (communicator, number, stream) -> {
+            Communicator other = communicator.split(0, communicator.rank());
+            others.add(other);
+            communicator.allReduce(number, ReduceOp.SUM, stream);
+            other.allReduce(number, ReduceOp.SUM, stream);
+            communicator.work(stream).await();
+        };
+        Last second = (communicator, store) -> {
+            CudaStream stream = communicator.stream();
+            DeviceBuffer<Int32> number = Device.host().allocate(ElementType.INT32, 1);
+            Communicator other = communicator.split(0, communicator.rank());
+            others.add(other);
+            other.allReduce(number, ReduceOp.SUM, stream);
+            communicator.allReduce(number, ReduceOp.SUM, stream);
+        };
+        List<NcclTimeoutException> late = whileTheLast(2, second, first);
+        others.forEach(Communicator::abort);
+        for (NcclTimeoutException one : late) {
             assertTrue(
-                    late.getMessage().contains("\nAll ranks answered; rank 2 has called no operation\n"),
-                    late.getMessage());
+                    one.getMessage()
+                            .matches(
+                                    "(?s).*\nIn the same stream, not observed as done: ncclAllReduce of 1 int32 \\(operation 1\\)"
+                                            + " of communicator [0-9a-f.]+\\. Operations of several communicators in one stream .*"),
+                    one.getMessage());
         }
     }
 

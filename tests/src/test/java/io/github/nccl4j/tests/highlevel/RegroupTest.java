@@ -185,7 +185,7 @@ class RegroupTest {
     void growingEndsAtTheDeadline() throws Exception {
         RankThreads.run(1, Communicator.builder().deadline(Duration.ofMillis(500)), communicator -> {
             communicator.growId();
-            fails(NcclTimeoutException.class, () -> communicator.grow(2), "ncclCommGrow was not done after PT0.5S");
+            fails(NcclTimeoutException.class, () -> communicator.grow(2), "Timed out after 0.5 s in ncclCommGrow");
             assertEquals(State.FAILED, communicator.state());
         });
     }
@@ -196,7 +196,7 @@ class RegroupTest {
         fails(
                 NcclTimeoutException.class,
                 () -> Communicator.builder().deadline(Duration.ofMillis(100)).join(nobody, 1, 2),
-                "ncclCommGrow was not done");
+                " in ncclCommGrow at rank ");
     }
 
     @Test
