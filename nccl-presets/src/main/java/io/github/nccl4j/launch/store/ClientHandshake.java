@@ -28,7 +28,10 @@ final class ClientHandshake {
     /** The store refuses this end, or this end refuses the store. */
     static final class RefusedException extends IOException {
         private static final long serialVersionUID = 1L;
-        /** True if another store, for this rank, may start at the same address later. */
+        /**
+         * True if another store, for this rank, may start at the same address later, or if a process that does not have the
+         * secret may have refused.
+         */
         private final boolean retryable;
 
         RefusedException(String reason, boolean retryable) {
@@ -39,6 +42,11 @@ final class ClientHandshake {
         boolean isRetryable() {
             return retryable;
         }
+    }
+
+    /** The exception before the store has proven that it has the secret: it may be any process. */
+    private RefusedException unproven(String reason) {
+        return new RefusedException(reason, secret != null);
     }
 
     /** True after the greeting. */
@@ -53,20 +61,16 @@ final class ClientHandshake {
         }
         byte version = greeting.get();
         if (version != Wire.VERSION) {
-            throw new RefusedException(
-                    "versions of the store's protocol must be equal: " + storeName + " has " + version + ", " + client
-                            + " has " + Wire.VERSION,
-                    false);
+            throw unproven("versions of the store's protocol must be equal: " + storeName + " has " + version + ", "
+                    + client + " has " + Wire.VERSION);
         }
         boolean serverHasSecret = greeting.get() == Wire.WITH_SECRET;
         byte[] received = new byte[Wire.NONCE_BYTES];
         greeting.get(received);
         if (serverHasSecret != (secret != null)) {
-            throw new RefusedException(
-                    storeName + " has " + (serverHasSecret ? "a" : "no") + " secret, and " + client + " has "
-                            + (serverHasSecret ? "none" : "one") + ": set " + Secret.VARIABLE + " or "
-                            + Secret.FILE_VARIABLE + " for all ranks or for none",
-                    false);
+            throw unproven(storeName + " has " + (serverHasSecret ? "a" : "no") + " secret, and " + client + " has "
+                    + (serverHasSecret ? "none" : "one") + ": set " + Secret.VARIABLE + " or " + Secret.FILE_VARIABLE
+                    + " for all ranks or for none");
         }
         serverNonce = received;
         Wire.Frame hello = new Wire.Frame()
@@ -85,15 +89,19 @@ final class ClientHandshake {
 
     /** Checks the proof of the store and returns the seal of all further frames; null without a secret. */
     Seal verify(ByteBuffer frame) throws IOException {
-        throwIfRefused(frame);
+        byte status = frame.get();
+        if (status != Wire.OK) {
+            throw unproven(Wire.text(frame));
+        }
         byte[] proof = new byte[Wire.PROOF_BYTES];
         frame.get(proof);
         if (secret != null && !secret.isProof(proof, true, serverNonce, nonce)) {
-            throw new RefusedException("the store does not prove that it has the secret of " + client, false);
+            throw unproven("the store does not prove that it has the secret of " + client);
         }
         return secret == null ? null : secret.seal(false, serverNonce, nonce);
     }
 
+    /** Throws if the response to a join, or to an observer, is a refusal. */
     static void throwIfRefused(ByteBuffer frame) throws IOException {
         byte status = frame.get();
         if (status != Wire.OK) {

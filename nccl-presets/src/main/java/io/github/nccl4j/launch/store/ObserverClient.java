@@ -64,12 +64,14 @@ public final class ObserverClient implements AutoCloseable {
                 try {
                     socket.setTcpNoDelay(true);
                     socket.connect(new InetSocketAddress(address, port), millisUntil(deadline));
+                    StoreClient.requireTwoEnds(socket.getLocalSocketAddress(), socket.getRemoteSocketAddress());
                     client.join(secret, deadline);
                     return client;
                 } catch (IOException failure) {
-                    last = failure;
+                    // A refusal tells more than an address at which nobody listens.
+                    last = last instanceof ClientHandshake.RefusedException ? last : failure;
                     client.close();
-                    if (failure instanceof ClientHandshake.RefusedException) {
+                    if (failure instanceof ClientHandshake.RefusedException refused && !refused.isRetryable()) {
                         break;
                     }
                 }

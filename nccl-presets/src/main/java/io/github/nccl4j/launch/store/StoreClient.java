@@ -7,6 +7,8 @@ import io.github.nccl4j.launch.wire.Notice;
 import io.github.nccl4j.launch.wire.Wire;
 import java.io.IOException;
 import java.net.InetSocketAddress;
+import java.net.SocketAddress;
+import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.SocketChannel;
@@ -96,10 +98,31 @@ final class StoreClient extends Connection {
             String storeName,
             Heartbeat heartbeat)
             throws IOException {
-        SocketChannel channel = SocketChannel.open();
+        return connect(loop, SocketChannel.open(), address, self, secret, storeName, heartbeat);
+    }
+
+    /** As {@link #connect(EventLoop, InetSocketAddress, RankValues, Secret, String, Heartbeat)}, with a channel. */
+    static StoreClient connect(
+            EventLoop loop,
+            SocketChannel channel,
+            InetSocketAddress address,
+            RankValues self,
+            Secret secret,
+            String storeName,
+            Heartbeat heartbeat) {
         StoreClient client = new StoreClient(loop, channel, self, secret, storeName, heartbeat);
         loop.execute(() -> client.connect(address));
         return client;
+    }
+
+    /**
+     * Requires that a connection has two ends. An attempt to connect to a port of the range for clients can connect to itself
+     * while nobody listens there.
+     */
+    static void requireTwoEnds(SocketAddress local, SocketAddress remote) throws IOException {
+        if (remote.equals(local)) {
+            throw new IOException("no store listens at this address: the connection was to itself");
+        }
     }
 
     CompletableFuture<StoreClient> joined() {
@@ -124,7 +147,12 @@ final class StoreClient extends Connection {
     private void connect(InetSocketAddress address) {
         try {
             channel().configureBlocking(false);
+            // Lets the store listen at the port even while this attempt has it.
+            channel().setOption(StandardSocketOptions.SO_REUSEADDR, true);
             boolean done = channel().connect(address);
+            if (done) {
+                handleConnect();
+            }
             start(done ? SelectionKey.OP_READ : SelectionKey.OP_CONNECT);
         } catch (IOException | RuntimeException failure) {
             try {
@@ -137,7 +165,8 @@ final class StoreClient extends Connection {
     }
 
     @Override
-    void handleConnect() {
+    void handleConnect() throws IOException {
+        requireTwoEnds(channel().getLocalAddress(), channel().getRemoteAddress());
         // The store sends the first frame.
     }
 

@@ -19,12 +19,14 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /**
- * Opens the connection of a rank to the store: tries to connect and join until the deadline.
+ * Opens the connection of a rank to the store: tries to connect and join until the deadline. A refusal ends the attempts, unless
+ * another store may be meant: one of another job, or one that has not proven that it has the secret.
  *
  * @param server the server of this process, or null
  * @param storeName names the store in messages: "rank 0" or "the store"
  * @param deadline a time of {@link System#nanoTime()}
  * @param timeout the time from which the deadline was made, for messages
+ * @param logAfter the nanoseconds after which a line is logged
  */
 record StoreConnector(
         RankValues self,
@@ -33,7 +35,8 @@ record StoreConnector(
         String storeName,
         Heartbeat heartbeat,
         long deadline,
-        Duration timeout) {
+        Duration timeout,
+        long logAfter) {
     private static final long MIN_PAUSE_MILLIS = 5;
     private static final long MAX_PAUSE_MILLIS = 500;
     private static final long MAX_ATTEMPT_MILLIS = 20_000;
@@ -67,6 +70,7 @@ record StoreConnector(
     }
 
     private StoreClient join(EventLoop loop) {
+        WaitLog log = new WaitLog(System.nanoTime(), logAfter);
         IOException last = null;
         long pause = MIN_PAUSE_MILLIS;
         while (true) {
@@ -77,17 +81,23 @@ record StoreConnector(
                                 + (last == null ? "" : ": " + MessageText.reason(last)),
                         isKeptByRank() ? List.of(0) : List.of());
             }
+            IOException inRound = null;
             try {
                 for (InetSocketAddress address : addresses()) {
                     try {
-                        return attempt(loop, address, Math.max(1, Math.min(millisLeft(), MAX_ATTEMPT_MILLIS)));
+                        long millis = Math.max(1, Math.min(millisLeft(), MAX_ATTEMPT_MILLIS));
+                        return attempt(loop, address, millis, log, last);
                     } catch (IOException failure) {
                         // The failure of a complete attempt is more useful than the failure of an attempt that the
-                        // deadline has cut short.
+                        // deadline has cut short, and a refusal more useful than an address at which nobody listens.
                         boolean cutShort = millisLeft() <= 0 && failure.getCause() instanceof TimeoutException;
-                        last = last != null && cutShort ? last : failure;
+                        if (cutShort ? last == null : !(inRound instanceof ClientHandshake.RefusedException)) {
+                            last = failure;
+                            inRound = failure;
+                        }
                     }
                 }
+                logIfDue(log, last);
                 // Random, so that ranks that failed at the same time do not retry at the same time.
                 Thread.sleep(Math.max(
                         0, Math.min(millisLeft(), ThreadLocalRandom.current().nextLong(pause / 2, pause + 1))));
@@ -98,6 +108,13 @@ record StoreConnector(
                         "rank " + self.rank() + " was interrupted while it waited for " + storeName, interrupted);
             }
         }
+    }
+
+    private void logIfDue(WaitLog log, IOException last) {
+        log.logIfDue(
+                System.nanoTime(),
+                () -> "rank " + self.rank() + " waits for " + storeName + " at " + address() + ": "
+                        + (last == null ? "no response" : MessageText.reason(last)));
     }
 
     private boolean isKeptByRank() {
@@ -126,7 +143,8 @@ record StoreConnector(
         }
     }
 
-    private StoreClient attempt(EventLoop loop, InetSocketAddress address, long timeoutMillis)
+    private StoreClient attempt(
+            EventLoop loop, InetSocketAddress address, long timeoutMillis, WaitLog log, IOException last)
             throws IOException, InterruptedException {
         if (address.isUnresolved()) {
             throw new UnknownHostException("the host name " + address.getHostString() + " can't be resolved");
@@ -134,11 +152,21 @@ record StoreConnector(
         StoreClient client = StoreClient.connect(loop, address, self, secret, storeName, heartbeat);
         boolean joined = false;
         try {
-            client.joined().get(timeoutMillis, TimeUnit.MILLISECONDS);
-            joined = true;
+            long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeoutMillis);
+            while (!joined) {
+                long now = System.nanoTime();
+                try {
+                    client.joined().get(Math.min(end - now, log.left(now)), TimeUnit.NANOSECONDS);
+                    joined = true;
+                } catch (TimeoutException silent) {
+                    if (System.nanoTime() - end >= 0) {
+                        throw new IOException(
+                                "no response within " + MessageText.seconds(timeoutMillis * 1_000_000), silent);
+                    }
+                    logIfDue(log, last);
+                }
+            }
             return client;
-        } catch (TimeoutException silent) {
-            throw new IOException("no response within " + MessageText.seconds(timeoutMillis * 1_000_000), silent);
         } catch (ExecutionException failure) {
             if (failure.getCause() instanceof ClientHandshake.RefusedException refused && !refused.isRetryable()) {
                 throw new RendezvousException(

@@ -74,8 +74,15 @@ public final class StoreSession implements StoreRequests, AutoCloseable {
         boolean done = false;
         try {
             String storeName = settings.ofRank ? RANK_0 : "the store";
-            StoreConnector connector =
-                    new StoreConnector(self, settings.secret, server, storeName, settings.heartbeat, deadline, timeout);
+            StoreConnector connector = new StoreConnector(
+                    self,
+                    settings.secret,
+                    server,
+                    storeName,
+                    settings.heartbeat,
+                    deadline,
+                    timeout,
+                    WaitLog.USUAL_NANOS);
             StoreClient client = connector.connect();
             done = true;
             StoreSession session =

@@ -26,6 +26,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
@@ -111,6 +112,33 @@ class StoreSessionTest {
         assertEquals(List.of(), late.missing());
         late = late(open(rank(1, 2, "127.0.0.1", port), Duration.ZERO, true));
         assertEquals("rank 1 could not reach rank 0 at 127.0.0.1:" + port + " within 0 s", late.getMessage());
+    }
+
+    /** A line after the interval, and then each time that the wait has doubled; it has the reason of the last attempt. */
+    @Test
+    void waitForTheStoreIsLogged() throws Exception {
+        int port = Ports.free();
+        assertWaits(rank(1, 2, "127.0.0.1", port), "127.0.0.1:" + port + ": " + Ports.refusal(port));
+        assertWaits(
+                rank(1, 2, "no such host", port),
+                "no such host:" + port + ": the host name no such host can't be resolved");
+        // Accepts, and does not answer.
+        try (TestListener silent = new TestListener()) {
+            assertWaits(silent.rank(1, 2), "127.0.0.1:" + silent.address().getPort() + ": no response");
+        }
+    }
+
+    private static void assertWaits(RankValues self, String reason) {
+        long interval = TimeUnit.MILLISECONDS.toNanos(20);
+        try (TestLog log = new TestLog()) {
+            StoreConnector connector = new StoreConnector(
+                    self, null, null, "rank 0", NONE, System.nanoTime() + SHORT.toNanos(), SHORT, interval);
+            assertThrows(RendezvousTimeoutException.class, connector::connect);
+            List<String> lines = log.lines();
+            assertTrue(lines.size() >= 1 && lines.size() <= 4, lines::toString);
+            lines.forEach(line -> assertTrue(
+                    line.startsWith("WARNING: rank 1 waits for rank 0 at " + reason + " (0."), lines::toString));
+        }
     }
 
     @Test
