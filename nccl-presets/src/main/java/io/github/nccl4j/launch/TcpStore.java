@@ -35,8 +35,10 @@ import java.util.function.Supplier;
  * <p><b>Joining.</b> Rank 0 listens at {@link RankInfo#masterAddress} and {@link RankInfo#masterPort}. The other ranks
  * try to connect until the timeout, because rank 0 may start last. They also try again if the store at the address
  * belongs to another job or attempt, because that store may end; and a rank with a secret tries again if a process that has not
- * proven that it knows the secret refuses it. A rank that waits for longer than 10 seconds logs what it waits for. All ranks must expect the same number of ranks, and
- * each rank must have one process; otherwise all ranks get a {@link RendezvousException}. When the process of a rank
+ * proven that it knows the secret refuses it. A rank that waits for longer than 10 seconds logs what it waits for. All
+ * ranks must expect the same number of ranks, and each rank must have one process; otherwise all ranks get a {@link
+ * RendezvousException}. In a job without a name and without a secret, only the process that disagrees gets it, since it may
+ * be of another job. When the process of a rank
  * has ended, another process can join in its place: see {@link #attempt}. If another process uses the port, opening
  * fails at rank 0; the store does not choose another port.
  *

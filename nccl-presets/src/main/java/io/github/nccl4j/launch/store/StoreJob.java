@@ -27,27 +27,44 @@ final class StoreJob {
     private final boolean hasLocalRank;
     private final String local;
     private final String reference;
+
+    /** True if no process of another job can claim to be a rank: the job has a name, or the store has a secret. */
+    private final boolean excludesStrangers;
+
     private final StoreState state;
     private final MemberGroups groups = new MemberGroups();
     private final Set<ServerConnection> joined = new LinkedHashSet<>();
     private int joinCount;
 
     /** The job of the rank that keeps the store. */
-    static StoreJob of(RankValues keeper, TimerQueue timers) {
-        return new StoreJob(keeper.worldSize(), keeper.hasLocalRank(), keeper.localText(), "rank 0", timers);
+    static StoreJob of(RankValues keeper, boolean excludesStrangers, TimerQueue timers) {
+        return new StoreJob(
+                keeper.worldSize(), keeper.hasLocalRank(), keeper.localText(), "rank 0", excludesStrangers, timers);
     }
 
     /** A job whose properties are unknown before its first rank joins. */
-    static StoreJob of(Claim first, TimerQueue timers) {
+    static StoreJob of(Claim first, boolean excludesStrangers, TimerQueue timers) {
         return new StoreJob(
-                first.worldSize, first.hasLocalRank, first.local, "rank " + first.rank + ", which came first,", timers);
+                first.worldSize,
+                first.hasLocalRank,
+                first.local,
+                "rank " + first.rank + ", which came first,",
+                excludesStrangers,
+                timers);
     }
 
-    private StoreJob(int worldSize, boolean hasLocalRank, String local, String reference, TimerQueue timers) {
+    private StoreJob(
+            int worldSize,
+            boolean hasLocalRank,
+            String local,
+            String reference,
+            boolean excludesStrangers,
+            TimerQueue timers) {
         this.worldSize = worldSize;
         this.hasLocalRank = hasLocalRank;
         this.local = local;
         this.reference = reference;
+        this.excludesStrangers = excludesStrangers;
         state = new StoreState(worldSize, timers);
     }
 
@@ -99,9 +116,12 @@ final class StoreJob {
         return null;
     }
 
-    /** Aborts all ranks, unless all have joined: then only the new connection is wrong. Returns the reason. */
+    /**
+     * Aborts all ranks, unless all have joined or the new connection may be that of a stranger: then it alone is wrong. Returns the
+     * reason.
+     */
     private String abortUnlessComplete(String reason) {
-        if (missing() > 0) {
+        if (missing() > 0 && excludesStrangers) {
             state.abort("", reason);
         }
         return reason;

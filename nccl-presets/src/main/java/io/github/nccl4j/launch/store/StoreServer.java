@@ -81,7 +81,8 @@ public final class StoreServer implements EventLoop.Handler {
         this.loop = loop;
         this.listener = listener;
         if (self != null) {
-            jobs.put(new StoreJob.Key(self.job(), self.restart()), StoreJob.of(self, loop.timers()));
+            StoreJob.Key own = new StoreJob.Key(self.job(), self.restart());
+            jobs.put(own, StoreJob.of(self, excludesStrangers(own), loop.timers()));
         }
     }
 
@@ -238,10 +239,14 @@ public final class StoreServer implements EventLoop.Handler {
             if (jobs.size() >= MAX_JOBS) {
                 throw new IOException("jobs of a store must be <= " + MAX_JOBS + ": " + (jobs.size() + 1));
             }
-            found = StoreJob.of(first, loop.timers());
+            found = StoreJob.of(first, excludesStrangers(wanted), loop.timers());
             jobs.put(wanted, found);
         }
         return found;
+    }
+
+    private boolean excludesStrangers(StoreJob.Key job) {
+        return secret != null || !job.job().isEmpty();
     }
 
     /** Describes the job of this store, for a rank of another job. */

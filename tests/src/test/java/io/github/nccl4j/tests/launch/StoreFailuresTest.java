@@ -18,6 +18,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -195,6 +196,21 @@ class StoreFailuresTest {
         assertTrue(
                 message(other).matches("rank 1 can't join the store at .* expects 4 ranks, rank 0 expects 3"),
                 message(other));
+    }
+
+    /** Without a name of the job, another job of the machine may use the same port. */
+    @Test
+    void strangerDoesNotFailAJobWithoutAName() {
+        TcpStore root = job.open(job.rank(0, 3, "", 0), Job.settings());
+        TcpStore one = job.open(job.rank(1, 3, "", 0), Job.settings());
+        for (RankInfo stranger : List.of(job.rank(1, 2, "", 0), job.rank(1, 3, "", 0))) {
+            assertThrows(RendezvousException.class, () -> Job.settings().open(stranger));
+        }
+        TcpStore two = job.open(job.rank(2, 3, "", 0), Job.settings());
+        List<CompletableFuture<List<byte[]>>> gathers = Stream.of(root, one, two)
+                .map(rank -> job.start(() -> rank.gather("all", new byte[1], Job.LONG)))
+                .toList();
+        gathers.forEach(gather -> assertEquals(3, gather.join().size()));
     }
 
     private CompletableFuture<Object> startGather(int rank, int world) {
