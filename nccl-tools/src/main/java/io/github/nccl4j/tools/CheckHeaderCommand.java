@@ -71,6 +71,9 @@ final class CheckHeaderCommand implements Callable<Integer> {
             HeaderCheck check = new HeaderCheck(ours, shim, compiler);
             boolean passed = true;
             for (Path path : paths) {
+                if (paths.size() > 1) {
+                    out.println(path + ":");
+                }
                 for (HeaderCheck.Report report : check.checkAll(path)) {
                     report.lines().forEach(out::println);
                     passed &= report.passed();

@@ -1,6 +1,7 @@
 package io.github.nccl4j.tools;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.global.nccl;
@@ -10,6 +11,7 @@ import java.io.StringWriter;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import picocli.CommandLine;
@@ -22,11 +24,14 @@ class CheckHeaderTest {
 
     private record Outcome(int code, String out, String err) {}
 
-    private static Outcome check(Path path) {
+    private static Outcome check(Path... paths) {
         StringWriter out = new StringWriter();
         StringWriter err = new StringWriter();
         CommandLine command = Main.commandLine().setOut(new PrintWriter(out)).setErr(new PrintWriter(err));
-        return new Outcome(command.execute("check-header", path.toString()), out.toString(), err.toString());
+        String[] arguments = Stream.concat(
+                        Stream.of("check-header"), Stream.of(paths).map(Path::toString))
+                .toArray(String[]::new);
+        return new Outcome(command.execute(arguments), out.toString(), err.toString());
     }
 
     private static String ourHeader() throws IOException {
@@ -49,6 +54,18 @@ class CheckHeaderTest {
         Outcome outcome = check(Files.writeString(folder.resolve("nccl.h"), changed));
         assertEquals(1, outcome.code(), outcome.toString());
         assertTrue(outcome.out().contains("NCCL_SPLIT_NOCOLOR"), outcome.out());
+    }
+
+    @Test
+    void eachOfSeveralReportsHasItsPath() throws IOException {
+        Path first = Files.writeString(folder.resolve("first.h"), ourHeader().replace("NOCOLOR -1", "NOCOLOR -2"));
+        Path second = Files.writeString(folder.resolve("second.h"), ourHeader());
+        Outcome outcome = check(first, second);
+        assertEquals(1, outcome.code(), outcome.toString());
+        int reports = outcome.out().indexOf(second + ":\n");
+        assertTrue(outcome.out().startsWith(first + ":\n"), outcome.out());
+        assertTrue(outcome.out().substring(0, reports).contains("NCCL_SPLIT_NOCOLOR"), outcome.out());
+        assertFalse(outcome.out().substring(reports).contains("NCCL_SPLIT_NOCOLOR"), outcome.out());
     }
 
     @Test

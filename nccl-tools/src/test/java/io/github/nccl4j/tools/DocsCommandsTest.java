@@ -1,5 +1,6 @@
 package io.github.nccl4j.tools;
 
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -14,6 +15,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
@@ -135,6 +137,28 @@ class DocsCommandsTest {
         for (Command command : marked) {
             assertTrue(gate.contains(command.line()), command.place() + ": .ci/run has no " + command.line());
         }
+    }
+
+    /** Also those that cannot run here. */
+    @Test
+    void theirArgumentsAreAccepted() throws IOException {
+        Pattern use = Pattern.compile("(?:\\./nccl4j|nccl4j-tools\\.jar) ([a-z][a-z-]*)([^|>&;#]*)");
+        Set<String> names = Main.commandLine().getSubcommands().keySet();
+        int parsed = 0;
+        for (Command command : commands()) {
+            String line = command.line().replace("<sample>", "01").replaceAll("<[a-z]+>", "2");
+            Matcher found = use.matcher(line);
+            if (found.find() && names.contains(found.group(1))) {
+                String arguments = (found.group(1) + found.group(2))
+                        .replaceAll("['\"]|\\$\\(.*", "")
+                        .strip();
+                assertDoesNotThrow(
+                        () -> Main.commandLine().parseArgs(arguments.split(" +")),
+                        command.place() + ": " + command.line());
+                parsed++;
+            }
+        }
+        assertTrue(parsed > 30, parsed + " commands");
     }
 
     @TestFactory

@@ -3,6 +3,7 @@ package io.github.nccl4j.tools;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.nccl4j.tools.launch.ChildProcesses;
 import java.io.BufferedWriter;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -16,10 +17,14 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import picocli.CommandLine;
+import picocli.CommandLine.MissingParameterException;
+import picocli.CommandLine.Model.OptionSpec;
+import picocli.CommandLine.ParameterException;
 
 class MainTest {
 
@@ -120,6 +125,18 @@ class MainTest {
         assertEquals("nccl4j: " + message, err.toString().strip());
     }
 
+    @ParameterizedTest
+    @ValueSource(strings = {"no JSON", "[1]", "{\"time\": {}}", "{\"config\": 5, \"results\": []}"})
+    void aFileThatHasNoResultsIsReportedInOneLine(String text, @TempDir Path folder) throws IOException {
+        Path file = Files.writeString(folder.resolve("x.json"), text);
+        assertEquals(1, execute("plot " + file + " -o " + folder.resolve("x.svg")));
+        String message = err.toString();
+        assertTrue(
+                message.startsWith("nccl4j: " + file + " is not a file of results of nccl4j perf or nccl-tests: "),
+                message);
+        assertEquals(1, message.lines().count(), message);
+    }
+
     @Test
     void helpOfAllCommandsHas80Columns() {
         for (CommandLine command : Main.commandLine().getSubcommands().values()) {
@@ -143,6 +160,30 @@ class MainTest {
         String script = Files.readString(Path.of("../nccl4j"));
         String help = script.substring(script.indexOf("<<'HELP'"), script.indexOf("\nHELP"));
         assertEquals(List.of(), wideLines(help));
+    }
+
+    @Test
+    void helpOfTheScriptNamesAllCommands() throws IOException {
+        String script = Files.readString(Path.of("../nccl4j"));
+        String help = script.substring(script.indexOf("<<'HELP'"), script.indexOf("\nHELP"));
+        for (String name : Main.commandLine().getSubcommands().keySet()) {
+            assertTrue(Pattern.compile("(?m)^  " + name + " ").matcher(help).find(), name);
+        }
+    }
+
+    /** Without a build. */
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "stauts | nccl4j: no such command: 'stauts'; did you mean status?",
+                "benchmrk | nccl4j: no such command: 'benchmrk'; did you mean benchmark?",
+                "frobnicate | nccl4j: no such command: 'frobnicate'",
+            })
+    void theScriptSuggestsCommands(String word, String message) throws Exception {
+        Process script = ChildProcesses.start(new ProcessBuilder("bash", "../nccl4j", word).redirectErrorStream(true));
+        assertEquals(message, SamplesTest.output(script).get(0));
+        assertEquals(2, script.waitFor());
     }
 
     @ParameterizedTest
@@ -180,6 +221,83 @@ class MainTest {
                 .map(row -> row.group(1))
                 .toList();
         assertEquals(Samples.all().stream().map(Samples.Sample::name).toList(), names);
+    }
+
+    /** Values for the options that do not take a word. */
+    private static final List<String> VALUES = List.of("x", "2", "2/1", "all", "nccl", "float", "sum", "-Dx=y");
+
+    /** An option and its value as one argument and as two, and the examples in its description. */
+    @Test
+    void everyFormOfEveryOptionIsAccepted() {
+        int forms = 0;
+        for (CommandLine command : Main.commandLine().getSubcommands().values()) {
+            for (OptionSpec option : command.getCommandSpec().options()) {
+                String example = Pattern.compile("such as (-\\S+?)[. ]")
+                        .matcher(String.join(" ", option.description()) + " ")
+                        .results()
+                        .map(found -> found.group(1))
+                        .filter(word -> Stream.of(option.names()).anyMatch(word::startsWith))
+                        .findFirst()
+                        .orElse("");
+                if (!example.isEmpty()) {
+                    assertEquals("", refusal(command, option, example), example);
+                    forms++;
+                }
+                boolean isJvm = option.parameterConsumer() != null;
+                String value = option.arity().max() == 0
+                        ? ""
+                        : VALUES.stream()
+                                .filter(word -> !isJvm || word.startsWith("-"))
+                                .filter(word -> refusal(command, option, option.names()[0], word)
+                                        .isEmpty())
+                                .findFirst()
+                                .orElseThrow(() -> new AssertionError(
+                                        command.getCommandName() + ": no value for " + option.names()[0]));
+                for (String name : option.names()) {
+                    if (value.isEmpty()) {
+                        assertEquals("", refusal(command, option, name));
+                    } else {
+                        assertEquals("", refusal(command, option, name, value));
+                        assertEquals("", refusal(command, option, name + "=" + value));
+                        if (name.length() == 2) {
+                            assertEquals("", refusal(command, option, name + value));
+                        }
+                    }
+                    forms++;
+                }
+            }
+        }
+        assertTrue(forms > 100, forms + " forms");
+    }
+
+    /** Why a command does not take arguments of an option; what else the command needs is no reason. */
+    private static String refusal(CommandLine command, OptionSpec option, String... arguments) {
+        String name = command.getCommandName();
+        CommandLine nccl4j = Main.commandLine(name);
+        try {
+            nccl4j.parseArgs(
+                    Stream.concat(Stream.of(name), Stream.of(arguments)).toArray(String[]::new));
+            OptionSpec parsed =
+                    nccl4j.getSubcommands().get(name).getCommandSpec().findOption(option.names()[0]);
+            return parsed.getValue() == null ? "has no value" : "";
+        } catch (MissingParameterException missing) {
+            return missing.getMissing().stream().anyMatch(arg -> arg.equals(option)) ? missing.getMessage() : "";
+        } catch (ParameterException refused) {
+            return name + " " + String.join(" ", arguments) + ": " + refused.getMessage();
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {"perf all_reduce --jvm=-Dx=y", "perf all_reduce --jvm -Dx=y", "run 02 -J-ea", "run 02 -J -ea"})
+    void anOptionForJvmsMayHaveTheNameOfOneOfTheCommand(String arguments) {
+        CommandLine.ParseResult parsed = Main.commandLine().parseArgs(arguments.split(" "));
+        while (parsed.hasSubcommand()) {
+            parsed = parsed.subcommand();
+        }
+        List<String> expected = List.of(arguments.substring(arguments.lastIndexOf("-")));
+        OptionSpec option = parsed.commandSpec().findOption(arguments.contains("jvm") ? "--jvm" : "-J");
+        assertEquals(expected, option.getValue());
     }
 
     @Test

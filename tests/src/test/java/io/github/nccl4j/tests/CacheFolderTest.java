@@ -2,6 +2,7 @@ package io.github.nccl4j.tests;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
@@ -185,6 +186,18 @@ class CacheFolderTest {
     void aFileThatCannotBeWrittenToItsEnd() {
         String output = run(temporary, "id", "sh", "-c", "ulimit -f 64; exec \"$@\"", "sh");
         assertTells(output, temporary.toString(), "File too large");
+    }
+
+    @Test
+    void aCommandAndItsRanksPrintTheMessageOnly() {
+        String output = new ChildJvm()
+                .by("sh", "-c", "ulimit -f 64; exec \"$@\"", "sh")
+                .property("org.bytedeco.javacpp.cachedir", temporary)
+                .environment("NCCL4J_ENGINE", "host")
+                .run("io.github.nccl4j.tools.Main", "perf", "all_reduce", "-b", "8", "-e", "8", "-n", "2")
+                .output();
+        assertTrue(output.contains("nccl4j: nccl4j's native code cannot be loaded: File too large. "), output);
+        assertFalse(output.contains("\tat "), output);
     }
 
     @Test

@@ -185,7 +185,19 @@ public final class ConformanceCommand implements Callable<Integer> {
         }
         System.out.println();
         total.print(System.out);
+        return result();
+    }
+
+    /** The exit code for the outcomes: checks must have run, or a mistake in --only would look like success. */
+    private int result() {
+        if (total.isEmpty()) {
+            throw nothingMatches();
+        }
         return total.failed() == 0 ? 0 : 1;
+    }
+
+    private ParameterException nothingMatches() {
+        return new ParameterException(spec.commandLine(), "no check has a line that matches --only: " + only);
     }
 
     private List<Variant> variants() {
@@ -317,6 +329,9 @@ public final class ConformanceCommand implements Callable<Integer> {
         EngineResults host = results(Engine.HOST);
         Map<String, String> differences = EngineComparison.differences(nccl, host, launch.ranks());
         EngineComparison.print(nccl, host, differences, System.out);
+        if (host.bySubject().isEmpty()) {
+            throw nothingMatches();
+        }
         return differences.isEmpty() ? 0 : 1;
     }
 
@@ -383,7 +398,7 @@ public final class ConformanceCommand implements Callable<Integer> {
         if (self.rank() == 0) {
             total.print(System.out);
         }
-        return total.failed() == 0 ? 0 : 1;
+        return result();
     }
 
     private void runVariants(RankInfo self, List<UniqueId> ids) throws Exception {

@@ -80,6 +80,11 @@ final class Report {
         return merged;
     }
 
+    /** True if no check has run. */
+    boolean isEmpty() {
+        return outcomes.isEmpty();
+    }
+
     long passed() {
         return outcomes.size() - failed() - skipped();
     }

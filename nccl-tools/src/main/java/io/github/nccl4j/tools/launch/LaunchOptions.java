@@ -101,6 +101,7 @@ public abstract class LaunchOptions {
         @Option(
                 names = "-J",
                 paramLabel = "OPTION",
+                parameterConsumer = JvmOptionConsumer.class,
                 scope = ScopeType.INHERIT,
                 description = "An option for each rank's JVM, such as -J-Xmx2g. May be repeated.")
         private List<String> jvmOptions = new ArrayList<>();

@@ -150,6 +150,7 @@ final class Bench {
 
         void run() {
             barrier();
+            boolean warmsUp = !compiled && !Integer.valueOf(0).equals(settings.jitWarmup);
             if (!compiled) {
                 letJavaCompile();
                 compiled = true;
@@ -163,6 +164,11 @@ final class Bench {
                     }
                     complete();
                 }
+            }
+            if (warmsUp) {
+                // The code of a measurement has to be compiled, too. This one does not count.
+                measure(sizes(settings.minBytes), false);
+                measure(sizes(settings.minBytes), true);
             }
             for (long cycle = 0; settings.cycles == 0 || cycle < settings.cycles; cycle++) {
                 for (long bytes = settings.minBytes; bytes <= settings.maxBytes; bytes = settings.next(bytes)) {

@@ -1,5 +1,6 @@
 package io.github.nccl4j.tools.perf;
 
+import io.github.nccl4j.tools.launch.JvmOptionConsumer;
 import io.github.nccl4j.tools.launch.LaunchOptions;
 import java.util.ArrayList;
 import java.util.List;
@@ -16,6 +17,7 @@ final class PerfLaunch extends LaunchOptions {
     @Option(
             names = "--jvm",
             paramLabel = "OPTION",
+            parameterConsumer = JvmOptionConsumer.class,
             description = "An option for each process's JVM, such as --jvm=-Xmx2g. May be repeated.")
     private List<String> jvmOptions = new ArrayList<>();
 

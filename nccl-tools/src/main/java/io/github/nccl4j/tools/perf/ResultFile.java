@@ -3,6 +3,7 @@ package io.github.nccl4j.tools.perf;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
+import com.google.gson.JsonParseException;
 import com.google.gson.JsonParser;
 import io.github.nccl4j.highlevel.Version;
 import java.io.IOException;
@@ -47,7 +48,7 @@ record ResultFile(String name, Map<Long, Double> micros, Map<Long, Double> bus) 
                 bus.put(size, numbers.get("bus_bw").getAsDouble());
             }
         } catch (RuntimeException e) {
-            throw new IOException(file + " is not a file of results of nccl4j perf or nccl-tests: " + e, e);
+            throw noResults(file, e);
         }
         if (micros.isEmpty()) {
             throw new IOException(file + " has no results " + key.replace('_', ' '));
@@ -75,7 +76,7 @@ record ResultFile(String name, Map<Long, Double> micros, Map<Long, Double> bus) 
                         side(json, "theirs_us", inPlace, "nccl-tests"), side(json, "ours_us", inPlace, "nccl4j"));
             }
         } catch (RuntimeException e) {
-            throw new IOException(file + " is not a file of results of nccl4j perf or nccl-tests: " + e, e);
+            throw noResults(file, e);
         }
         return List.of(read(file, inPlace));
     }
@@ -85,7 +86,20 @@ record ResultFile(String name, Map<Long, Double> micros, Map<Long, Double> bus) 
      * lacks are omitted.
      */
     static List<String> subject(Path file) throws IOException {
-        JsonObject json = parse(file);
+        try {
+            return subject(parse(file));
+        } catch (RuntimeException e) {
+            throw noResults(file, e);
+        }
+    }
+
+    private static IOException noResults(Path file, RuntimeException reason) {
+        // The parser's own messages advise to parse less strictly.
+        String text = reason instanceof JsonParseException ? "it is not JSON" : reason.getMessage();
+        return new IOException(file + " is not a file of results of nccl4j perf or nccl-tests: " + text, reason);
+    }
+
+    private static List<String> subject(JsonObject json) {
         List<String> subject = new ArrayList<>();
         if (json.has("gradients")) {
             long mebibytes = json.get("bytes").getAsLong() >> 20;

@@ -265,8 +265,9 @@ final class Settings {
             paramLabel = "N",
             description =
                     "Number of calls before the measurement, of the smallest and the largest size (at most 64K), until Java has "
-                            + "compiled their code. Default: 50000, or 100 on the host engine and where NCCL shares GPUs: "
-                            + "their calls take longer.")
+                            + "compiled their code; except with 0, a measurement of the smallest size that does not count "
+                            + "follows. Default: 50000, or 100 on the host engine and where NCCL shares GPUs: their "
+                            + "calls take longer.")
     Integer jitWarmup;
 
     @Option(

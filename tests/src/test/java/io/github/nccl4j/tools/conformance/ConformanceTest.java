@@ -54,6 +54,26 @@ class ConformanceTest {
     }
 
     @Test
+    void anExpressionThatMatchesNoCheckIsRefused() {
+        ChildJvm.Outcome outcome = new ChildJvm()
+                .environment("NCCL4J_ENGINE", "host")
+                .run(
+                        Main.class,
+                        "conformance",
+                        "-n",
+                        "2",
+                        "--threads",
+                        "--blocking",
+                        "--plain",
+                        "--only",
+                        "ALL_REDUSE");
+        assertEquals(2, outcome.exitCode(), outcome.output());
+        assertTrue(
+                outcome.output().contains("nccl4j: no check has a line that matches --only: ALL_REDUSE\n"),
+                outcome.output());
+    }
+
+    @Test
     void memoryInWindows() throws Exception {
         assertAllPassed(new Ranks(true, ConformanceCommand::suiteInWindows).inThreads(RankDevices.of(0, 3)));
         assertAllPassed(new Ranks(false, ConformanceCommand::suiteInWindows).inOneThread(RankDevices.of(0, 2)));
