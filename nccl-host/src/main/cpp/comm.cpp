@@ -17,6 +17,7 @@
 #include "lastfound.h"
 #include "ofthread.h"
 #include "processors.h"
+#include "rasreport.h"
 #include "settings.h"
 
 namespace host {
@@ -438,6 +439,12 @@ void Comm::readEndReasonOfLane(Peer& peer, const char* during) {
   }
 }
 
+void Comm::failAsClosed(const Peer& peer, const std::string& what) {
+  fail(
+      ncclRemoteError, "rank %d (pid %d on %s) closed its communicator%s; its program may have failed: see its log",
+      peer.rank, static_cast<int>(peer.pid), nodeName().c_str(), what.c_str());
+}
+
 Inbox& Comm::openInbox() {
   return windows.openInbox(rank, ranks, settings.rmaContexts, settings.rmaSignals);
 }
@@ -459,9 +466,7 @@ bool Comm::openLane(Peer& peer) {
   }
   if (sent < 0) {
     readEndReason(peer, "before it took puts");
-    if (peerFailure() == nullptr) {
-      fail(ncclInvalidUsage, "rank %d destroyed its communicator before it took puts", peer.rank);
-    }
+    if (peerFailure() == nullptr) failAsClosed(peer, " before it took puts");
     return false;
   }
   if (peer.laneDeadline == 0) peer.laneDeadline = time + initTimeout();

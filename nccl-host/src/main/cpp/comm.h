@@ -314,6 +314,11 @@ class Comm {
   void readEndReason(Peer& peer, const char* during);
   /** As above for the lane to this peer, which may also end because of a failure of the peer's inbox. */
   void readEndReasonOfLane(Peer& peer, const char* during);
+  /**
+   * The failure of a call that needs a rank that has closed its communicator. Not a wrong call: a program that fails
+   * closes its communicators, too. `what` continues the sentence: ", but rank 0 called AllReduce".
+   */
+  [[noreturn]] static void failAsClosed(const Peer& peer, const std::string& what);
 
   /** Sends a message of this kind to all ranks and closes all sockets. Needs `operation`. */
   void leave(ControlKind kind);

@@ -139,10 +139,7 @@ class Runner {
         if (!peer.announcedClose || !drained(peer) || !(task().dependsOn(peer).needed || !peer.out.empty())) continue;
         // Calls of a rank after its reported failure are no misuse.
         if (comm().peerFailure() != nullptr) break;
-        throw Failure(
-            ncclInvalidUsage, format(
-                                  "rank %d destroyed its communicator, but rank %d called %s", peer.rank, comm().rank,
-                                  task().description().c_str()));
+        Comm::failAsClosed(peer, format(", but rank %d called %s", comm().rank, task().description().c_str()));
       }
       if (now() >= deadline()) {
         std::vector<int> missing, absent;

@@ -16,9 +16,10 @@ void checkTakesPart(Comm& parent, const Peer& peer, Call call) {
   // After a failure or a revoke, all ranks report one, and continue.
   if (peer.announcedFault && parent.lifecycle.is(State::Ready)) throw Failure(*parent.peerFailure());
   if (!peer.announcedClose && !peer.controlEnded && peer.control.valid()) return;
-  const char* what = peer.announcedAbort   ? "aborted its communicator"
-                     : peer.announcedClose ? "closed its communicator"
-                                           : "went away";
+  if (peer.announcedClose && !peer.announcedAbort) {
+    Comm::failAsClosed(peer, format(" while rank %d was in %s", parent.rank, callName(call)));
+  }
+  const char* what = peer.announcedAbort ? "aborted its communicator" : "went away";
   fail(
       ncclRemoteError, "rank %d (pid %d) %s while rank %d was in %s", peer.rank, static_cast<int>(peer.pid), what,
       parent.rank, callName(call));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pair.h"
+#include "rasreport.h"
 
 namespace host {
 namespace {
@@ -415,7 +416,9 @@ TEST_P(BufferedTest, TooManySendsFailIfThePeerLeavesOrIsInACollective) {
     if (leaves) {
       fresh.sendControl(ControlKind::Close, 0, "");
       EXPECT_EQ(
-          "5: rank 1 destroyed its communicator, but rank 0 called Send(ncclInt32, count 1, to rank 1)",
+          "6: rank 1 (pid 0 on " + nodeName() +
+              ") closed its communicator, but rank 0 called Send(ncclInt32, count 1, to rank 1); its program may have "
+              "failed: see its log",
           fresh.messages({Call::Send}));
     } else {
       fresh.send(allReduce());

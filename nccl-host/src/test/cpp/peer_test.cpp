@@ -8,6 +8,7 @@
 
 #include "bootstrap.h"
 #include "pair.h"
+#include "rasreport.h"
 
 namespace host {
 namespace {
@@ -718,7 +719,8 @@ TEST_P(PeerTest, APeerThatLeavesBeforeItTakesALaneEndsTheWait) {
   window.addExtras().windowBytes = sizeof out;
   send(window.frame());
   EXPECT_EQ(
-      "5: rank 1 destroyed its communicator before it took puts",
+      "6: rank 1 (pid 0 on " + nodeName() +
+          ") closed its communicator before it took puts; its program may have failed: see its log",
       failureOf([&] { rank.run(makeRegistration(*rank.comm, window)); }));
 }
 

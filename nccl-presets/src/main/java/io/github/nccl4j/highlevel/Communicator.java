@@ -69,7 +69,7 @@ import java.util.Optional;
  * <p>The properties rank, size, device, name and state are available in every state.
  *
  * <p><b>Ownership.</b> The creator of a communicator closes it. Closing is collective, since NCCL waits for the other
- * ranks. Closing first closes the children of the communicator, the newest first: windows, registrations, operators,
+ * ranks; {@link #run} aborts the communicator instead if the code that uses it throws. Closing first closes the children of the communicator, the newest first: windows, registrations, operators,
  * {@linkplain #own owned} communicators, and CUDA graphs that have captured its operations, for which NCCL would wait.
  * A communicator that becomes unreachable without being closed is logged with the stack of its creation; the garbage
  * collector never destroys it.
@@ -644,6 +644,53 @@ public final class Communicator implements AutoCloseable {
     @Override
     public void close() {
         core.close();
+    }
+
+    /**
+     * Runs a piece of code with this communicator, and then {@linkplain #close closes} it. If the code throws, {@linkplain
+     * #abort aborts} it instead, so that the exception is not delayed: closing waits for the other ranks, which may wait for
+     * operations that this rank does not call any more.
+     *
+     * <pre>{@code
+     * Communicator.fromEnvironment().run(communicator -> train(communicator));
+     * }</pre>
+     *
+     * @param <X> the type of checked exceptions of the code
+     * @param body the code; for the calling thread
+     * @throws X if the code throws it, after the communicator was aborted; a failure of aborting is suppressed
+     * @throws IllegalStateException as {@link #close}
+     * @throws NcclTimeoutException as {@link #close}
+     * @throws NcclResultException as {@link #close}
+     */
+    public <X extends Exception> void run(Body<X> body) throws X {
+        Objects.requireNonNull(body, "body");
+        try {
+            body.run(this);
+        } catch (Throwable failure) {
+            try {
+                abort();
+            } catch (RuntimeException e) {
+                failure.addSuppressed(e);
+            }
+            throw failure;
+        }
+        close();
+    }
+
+    /**
+     * A piece of code that uses a communicator.
+     *
+     * @param <X> the type of its checked exceptions
+     */
+    @FunctionalInterface
+    public interface Body<X extends Exception> {
+        /**
+         * Runs the code.
+         *
+         * @param communicator the communicator
+         * @throws X if the code fails
+         */
+        void run(Communicator communicator) throws X;
     }
 
     /* Streams and waiting. */

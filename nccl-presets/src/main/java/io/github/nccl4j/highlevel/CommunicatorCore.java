@@ -407,7 +407,7 @@ final class CommunicatorCore
         OperationLog.Entry last = core.operationLog.last();
         String ended =
                 switch (core.state) {
-                    case CLOSED -> "has closed its communicator";
+                    case CLOSED -> "has closed its communicator; its program may have failed: see its log";
                     case ABORTED -> "has aborted its communicator";
                     default -> "";
                 };

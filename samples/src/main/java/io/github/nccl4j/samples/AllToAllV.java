@@ -38,10 +38,11 @@ public final class AllToAllV {
             throw new IllegalArgumentException("-c must be at least 1: " + scale);
         }
         // ABORT: if a rank is lost, operations end that would otherwise keep the buffers.
-        try (Communicator communicator =
-                Communicator.builder().onFailure(FailurePolicy.ABORT).fromEnvironment()) {
-            exchange(communicator, scale, inWindow);
-        }
+        int elements = scale;
+        boolean registered = inWindow;
+        Communicator ranks =
+                Communicator.builder().onFailure(FailurePolicy.ABORT).fromEnvironment();
+        ranks.run(communicator -> exchange(communicator, elements, registered));
     }
 
     private static void exchange(Communicator communicator, int scale, boolean inWindow) {

@@ -39,10 +39,10 @@ public final class DataParallelTraining {
         Random random = new Random(1);
         Arrays.setAll(data, i -> new float[] {random.nextFloat() * 2 - 1, random.nextFloat() * 2 - 1});
         // ABORT: if a rank is lost, operations end that would otherwise keep the buffers.
-        try (Communicator communicator =
-                Communicator.builder().onFailure(FailurePolicy.ABORT).fromEnvironment()) {
-            train(communicator, data, steps);
-        }
+        int last = steps;
+        Communicator ranks =
+                Communicator.builder().onFailure(FailurePolicy.ABORT).fromEnvironment();
+        ranks.run(communicator -> train(communicator, data, last));
     }
 
     private static void train(Communicator communicator, float[][] data, int steps) {

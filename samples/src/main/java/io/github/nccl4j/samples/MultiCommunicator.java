@@ -33,16 +33,17 @@ public final class MultiCommunicator {
         if (rows != null && rows < 1 || count < 1) {
             throw new IllegalArgumentException("-r and -c must be at least 1: " + rows + ", " + count);
         }
+        Integer given = rows;
+        int elements = count;
         // ABORT: if a rank is lost, operations end that would otherwise keep the buffers.
-        try (Communicator world =
-                Communicator.builder().onFailure(FailurePolicy.ABORT).fromEnvironment()) {
-            int height = rows == null ? rowsOfSquarestGrid(world.size()) : rows;
+        Communicator.builder().onFailure(FailurePolicy.ABORT).fromEnvironment().run(world -> {
+            int height = given == null ? rowsOfSquarestGrid(world.size()) : given;
             if (world.size() % height != 0) {
                 throw new IllegalArgumentException(
                         "-r must divide the number of ranks: " + world.size() + " ranks, " + height + " rows");
             }
-            sumAlongRowsAndColumns(world, world.size() / height, count);
-        }
+            sumAlongRowsAndColumns(world, world.size() / height, elements);
+        });
     }
 
     private static void sumAlongRowsAndColumns(Communicator world, int width, int count) {

@@ -26,10 +26,15 @@ public final class SendRecv {
         if (largest < 1) {
             throw new IllegalArgumentException("-e must be at least the size of one float, 4");
         }
+        int most = largest;
         // ABORT: if a rank is lost, operations end that would otherwise keep the buffers.
-        try (Communicator communicator =
-                        Communicator.builder().onFailure(FailurePolicy.ABORT).fromEnvironment();
-                CudaStream stream = CudaStream.nonBlocking(communicator.device())) {
+        Communicator ranks =
+                Communicator.builder().onFailure(FailurePolicy.ABORT).fromEnvironment();
+        ranks.run(communicator -> passAround(communicator, most));
+    }
+
+    private static void passAround(Communicator communicator, int largest) {
+        try (CudaStream stream = CudaStream.nonBlocking(communicator.device())) {
             int next = (communicator.rank() + 1) % communicator.size();
             int previous = (communicator.rank() + communicator.size() - 1) % communicator.size();
             int sizes = 1;

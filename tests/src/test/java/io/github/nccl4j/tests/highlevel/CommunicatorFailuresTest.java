@@ -27,6 +27,7 @@ import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.library.NcclException;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tools.support.Threads;
+import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HexFormat;
@@ -216,6 +217,55 @@ class CommunicatorFailuresTest {
                 assertTrue(lost.getMessage().contains("NCCL says: rank 1 aborted its communicator"), lost.getMessage());
             });
         }
+    }
+
+    /** A program that fails closes its communicator in try-with-resources: nothing is wrong with the calls of the others. */
+    @Test
+    void aRankThatClosesEarlyMayHaveFailed() throws Exception {
+        RankThreads.run(2, communicator -> {
+            if (communicator.rank() == 1) {
+                communicator.close();
+                return;
+            }
+            NcclRemoteException closed = assertThrows(NcclRemoteException.class, () -> awaitFailure(communicator));
+            String own = "rank 1 (pid " + ProcessHandle.current().pid() + " on ";
+            assertTrue(closed.getMessage().contains(own), closed.getMessage());
+            assertTrue(
+                    closed.getMessage().contains(") closed its communicator, but rank 0 called AllReduce")
+                            && closed.getMessage().contains("; its program may have failed: see its log"),
+                    closed.getMessage());
+        });
+    }
+
+    @Test
+    void aCommunicatorIsAbortedIfItsCodeThrows() throws Exception {
+        RankThreads.run(2, communicator -> {
+            if (communicator.rank() == 1) {
+                IOException mine = new IOException("mine");
+                IOException failure = assertThrows(
+                        IOException.class,
+                        () -> communicator.run(own -> {
+                            assertSame(communicator, own);
+                            throw mine;
+                        }));
+                assertSame(mine, failure);
+                assertEquals(State.ABORTED, communicator.state());
+            } else {
+                NcclRemoteException lost =
+                        assertThrows(NcclRemoteException.class, () -> communicator.run(own -> awaitFailure(own)));
+                assertTrue(lost.getMessage().contains("rank 1 aborted its communicator"), lost.getMessage());
+                assertEquals(State.ABORTED, communicator.state());
+            }
+        });
+    }
+
+    @Test
+    void aCommunicatorIsClosedAfterItsCode() throws Exception {
+        RankThreads.run(2, communicator -> {
+            assertThrows(NullPointerException.class, () -> communicator.run(null));
+            communicator.run(own -> assertEquals(State.OPEN, own.state()));
+            assertEquals(State.CLOSED, communicator.state());
+        });
     }
 
     private static void awaitFailure(Communicator communicator) throws InterruptedException {

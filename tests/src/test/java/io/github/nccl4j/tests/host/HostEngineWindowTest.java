@@ -316,8 +316,8 @@ class HostEngineWindowTest {
             nccl.ncclCommAbort(self.comm());
             return text;
         });
-        assertTrue(texts.get(1).startsWith(nccl.ncclInvalidUsage + " "), texts.toString());
-        assertTrue(texts.get(1).contains("rank 0 destroyed"), texts.toString());
+        assertTrue(texts.get(1).startsWith(nccl.ncclRemoteError + " rank 0 (pid "), texts.toString());
+        assertTrue(texts.get(1).contains(") closed its communicator"), texts.toString());
         assertTrue(texts.get(1).contains("1 from rank 0"), texts.toString());
     }
 
