@@ -5,7 +5,6 @@ import io.github.nccl4j.internal.threads.DaemonThreads;
 import io.github.nccl4j.internal.threads.Suppressed;
 import io.github.nccl4j.internal.threads.Timeouts;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
@@ -84,7 +83,7 @@ final class BlockingCall {
 
     /**
      * As {@link #run}, for calls that free resources: an interrupt does not end the wait; the interrupt status is
-     * restored.
+     * restored. If the system has no thread for this process, this thread makes the call, without a limit.
      */
     static int runUninterruptibly(String name, Duration timeout, IntSupplier call) throws AbandonedException {
         return run(name, timeout, call, () -> false, late -> {}, false);
@@ -100,7 +99,12 @@ final class BlockingCall {
             throws AbandonedException {
         LAST_ERROR.remove();
         BlockingCall one = new BlockingCall();
-        DaemonThreads.start("nccl4j " + name, () -> one.runHere(call, late));
+        Runnable here = () -> one.runHere(call, late);
+        if (interruptibly) {
+            DaemonThreads.start("nccl4j " + name, here);
+        } else {
+            DaemonThreads.startOrRun("nccl4j " + name, here);
+        }
         if (!one.await(Timeouts.nanoseconds(timeout), waitsForLostRank, interruptibly) && one.abandon()) {
             throw new AbandonedException(
                     interruptibly && Thread.currentThread().isInterrupted()
@@ -173,35 +177,38 @@ final class BlockingCall {
 
     /** Runs several actions in parallel and waits for all of them; the interrupt status is restored. */
     static void runAll(String name, List<Runnable> actions) {
-        RuntimeException[] problems = new RuntimeException[actions.size()];
-        List<Thread> threads = new ArrayList<>();
+        Throwable[] problems = new Throwable[actions.size()];
+        CountDownLatch all = new CountDownLatch(problems.length);
         for (int i = 0; i < problems.length; i++) {
             int index = i;
-            threads.add(DaemonThreads.start("nccl4j " + name, () -> {
+            DaemonThreads.startOrRun("nccl4j " + name, () -> {
                 try {
                     actions.get(index).run();
-                } catch (RuntimeException e) {
+                } catch (RuntimeException | Error e) {
                     problems[index] = e;
+                } finally {
+                    all.countDown();
                 }
-            }));
+            });
         }
         boolean interrupted = false;
-        for (Thread thread : threads) {
-            while (thread.isAlive()) {
-                try {
-                    thread.join();
-                } catch (InterruptedException e) {
-                    interrupted = true;
-                }
+        while (all.getCount() > 0) {
+            try {
+                all.await();
+            } catch (InterruptedException e) {
+                interrupted = true;
             }
         }
         if (interrupted) {
             Thread.currentThread().interrupt();
         }
         RuntimeException first = null;
-        for (RuntimeException problem : problems) {
+        for (Throwable problem : problems) {
+            if (problem instanceof Error error) {
+                throw error;
+            }
             if (problem != null) {
-                first = Suppressed.first(first, problem);
+                first = Suppressed.first(first, (RuntimeException) problem);
             }
         }
         Suppressed.rethrow(first);

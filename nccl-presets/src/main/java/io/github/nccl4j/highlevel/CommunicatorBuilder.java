@@ -188,6 +188,7 @@ public final class CommunicatorBuilder {
      * @throws NcclLibraryException if the library does not know a field of the configuration
      * @throws NcclTimeoutException if not all ranks have joined by the deadline
      * @throws NcclResultException if NCCL fails
+     * @throws IllegalStateException if the system has no thread for this process, which would keep the deadline
      */
     public Communicator create(UniqueId id, int rank, int size) {
         return create(List.of(Objects.requireNonNull(id, "id")), rank, size);
@@ -241,6 +242,7 @@ public final class CommunicatorBuilder {
      *     same GPU, or the ranks use different engines
      * @throws NcclTimeoutException if the communicator was not created by the deadline
      * @throws NcclResultException if NCCL fails
+     * @throws IllegalStateException if the system has no thread for this process, which would keep the deadline
      */
     public Communicator create(Rendezvous rendezvous) {
         return create(rendezvous, ownDevice());
@@ -262,6 +264,7 @@ public final class CommunicatorBuilder {
      * @throws RendezvousException as {@link #create(Rendezvous)}
      * @throws NcclTimeoutException if the communicator was not created by the deadline
      * @throws NcclResultException if NCCL fails
+     * @throws IllegalStateException if the system has no thread for this process, which would keep the deadline
      */
     public Communicator fromEnvironment() {
         RankInfo self = RankInfo.fromEnvironment();

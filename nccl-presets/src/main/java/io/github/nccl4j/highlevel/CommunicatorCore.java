@@ -367,7 +367,16 @@ final class CommunicatorCore
         recorder.begin();
         PendingOperations.add(reference);
         gate.open(() -> state = CommunicatorState.OPEN);
-        listener.opened();
+        boolean done = false;
+        try {
+            listener.opened();
+            done = true;
+        } finally {
+            if (!done) {
+                // Without the watchdog, for example, the program gets no communicator.
+                abort();
+            }
+        }
     }
 
     /** Enables status queries by a rendezvous, if the rendezvous has the same ranks; null disables them. */
@@ -469,7 +478,7 @@ final class CommunicatorCore
      * @param late true if the call continues, and will write to the cells
      */
     void creationFailed(boolean late) {
-        if (state == CommunicatorState.CLOSED) {
+        if (ENDED.contains(state)) {
             return;
         }
         state = CommunicatorState.CLOSED;
@@ -643,9 +652,9 @@ final class CommunicatorCore
         }
     }
 
-    /** Ends a call of an interrupted thread. Runs on a thread of its own. */
+    /** Ends a call of an interrupted thread, in a thread of its own if the system has one. */
     void endInterruptedCall() {
-        DaemonThreads.start("nccl4j interrupted call", failures::endInterruptedCall);
+        DaemonThreads.startOrRun("nccl4j interrupted call", failures::endInterruptedCall);
     }
 
     Failures failures() {

@@ -8,6 +8,7 @@ import io.github.nccl4j.internal.communicator.RasQuery;
 import io.github.nccl4j.internal.memory.StalledDevices;
 import io.github.nccl4j.internal.operation.OperationLog;
 import io.github.nccl4j.internal.threads.Gate;
+import io.github.nccl4j.internal.threads.ServiceLoop;
 import io.github.nccl4j.internal.threads.Timeouts;
 import io.github.nccl4j.internal.threads.VirtualThreads;
 import io.github.nccl4j.launch.LostRank;
@@ -304,41 +305,55 @@ final class Failures {
 
     /** Reports an error of NCCL that no thread in a native call will get. */
     void reportError(int result) {
+        reportOnce(() -> {
+            OperationLog.Entry last = core.operationLog().last();
+            RuntimeException failure = failed(result, "ncclCommGetAsyncError", work(last));
+            if (failure instanceof NcclException) {
+                logUnobserved(failure);
+            }
+        });
+    }
+
+    /** Makes the first report. If that fails, for example because there is no memory, the next check makes it. */
+    private void reportOnce(Runnable report) {
         synchronized (this) {
             if (reported) {
                 return;
             }
             reported = true;
         }
-        OperationLog.Entry last = core.operationLog().last();
-        RuntimeException failure = failed(result, "ncclCommGetAsyncError", work(last));
-        if (failure instanceof NcclException) {
-            logUnobserved(failure);
+        boolean done = false;
+        try {
+            report.run();
+            done = true;
+        } finally {
+            reported = done;
         }
     }
 
     /** Reports lost ranks while no thread waits, which would get an exception. */
     void reportLostRank() {
-        synchronized (this) {
-            if (reported) {
-                return;
-            }
-            reported = true;
-        }
-        OperationLog.Entry last = core.operationLog().last();
-        NcclException failure = remote(last.sequence() == 0 ? "ncclCommGetAsyncError" : last.function(), work(last));
-        markStalled();
-        report(failure);
-        logUnobserved(failure);
+        reportOnce(() -> {
+            OperationLog.Entry last = core.operationLog().last();
+            NcclException failure =
+                    remote(last.sequence() == 0 ? "ncclCommGetAsyncError" : last.function(), work(last));
+            markStalled();
+            report(failure);
+            logUnobserved(failure);
+        });
     }
 
     /** Ends a call of another thread that may wait for a lost rank. */
     void endCallOfLostRank() {
         ending = Abandonment.RANK_LOST;
         reported = true;
-        OperationLog.Entry last = core.operationLog().last();
-        report(remote(last.function(), last.describe()));
-        endCall(false);
+        try {
+            OperationLog.Entry last = core.operationLog().last();
+            report(remote(last.function(), last.describe()));
+        } finally {
+            // Also without memory for a report: the thread in the call makes one, too.
+            endCall(false);
+        }
     }
 
     /** Describes the work that may have failed, for an error that NCCL does not report from a call. */
@@ -348,34 +363,36 @@ final class Failures {
 
     /** Logs a failure that was reported and that no thread will get. */
     static void logUnobserved(Throwable failure) {
-        log().log(Level.WARNING, "the watchdog found a failure that no thread was waiting for", failure);
+        ServiceLoop.log(Level.WARNING, "the watchdog found a failure that no thread was waiting for", failure);
     }
 
     /** Reports work that failed on the device while no thread waits for it. */
     void reportLost(CudaException failure) {
-        synchronized (this) {
-            if (reported) {
-                return;
-            }
-            reported = true;
-        }
-        report(failure);
-        logUnobserved(failure);
+        reportOnce(() -> {
+            report(failure);
+            logUnobserved(failure);
+        });
     }
 
     /** Ends a call of another thread that has exceeded the deadline. */
     void endLateCall() {
         ending = Abandonment.LATE;
-        OperationLog.Entry last = core.operationLog().last();
-        report(timeout(last.function(), last.describe(), core.deadline()));
-        endCall(false);
+        try {
+            OperationLog.Entry last = core.operationLog().last();
+            report(timeout(last.function(), last.describe(), core.deadline()));
+        } finally {
+            endCall(false);
+        }
     }
 
     /** Ends a call of another thread that was interrupted. */
     void endInterruptedCall() {
         ending = Abandonment.INTERRUPTED;
-        remember(interruption(core.operationLog().last().describe()));
-        endCall(true);
+        try {
+            remember(interruption(core.operationLog().last().describe()));
+        } finally {
+            endCall(true);
+        }
     }
 
     private void endCall(boolean abort) {
@@ -386,7 +403,7 @@ final class Failures {
                 core.revoke(RevokeFlag.DEFAULT.code());
             }
         } catch (RuntimeException e) {
-            log().log(Level.WARNING, "a call of " + core + " could not be ended", e);
+            ServiceLoop.log(Level.WARNING, "a call of " + core + " could not be ended", e);
         }
     }
 
@@ -485,13 +502,8 @@ final class Failures {
         remember(failure);
         try {
             core.reportFailure(failure);
-        } catch (RuntimeException e) {
+        } catch (RuntimeException | Error e) {
             failure.addSuppressed(e);
         }
-    }
-
-    /** Looked up lazily: the first logger of a process takes a tenth of its start time. */
-    private static System.Logger log() {
-        return System.getLogger("io.github.nccl4j");
     }
 }

@@ -4,6 +4,7 @@ import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.log.LogFile;
 import io.github.nccl4j.internal.log.LogParser;
 import io.github.nccl4j.internal.threads.DaemonThreads;
+import io.github.nccl4j.internal.threads.ServiceLoop;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.SystemText;
 import java.io.IOException;
@@ -18,6 +19,8 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 
 /**
  * Forwards NCCL's own log to the {@link System.Logger} named {@value #LOGGER}, with rank and communicator if they are
@@ -280,17 +283,14 @@ public final class NcclLog {
     }
 
     private void readForever() {
-        try {
-            while (true) {
-                // Before the logger is called, which may block: callers that ask for warnings should not have to read
-                // all.
-                readWarnings();
-                read(toLogger);
-                Thread.sleep(PAUSE_MILLIS);
-            }
-        } catch (InterruptedException nobodyNeedsThisAnyMore) {
-            Thread.currentThread().interrupt();
-        }
+        ServiceLoop.run("the reader of NCCL's log", () -> {
+            // Before the logger is called, which may block: callers that ask for warnings should not have to read
+            // all.
+            readWarnings();
+            read(toLogger);
+            LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(PAUSE_MILLIS));
+            return true;
+        });
     }
 
     private static void read(LogFile file) {
@@ -333,7 +333,14 @@ public final class NcclLog {
     }
 
     private void log(String text) {
-        parse(text, pid).ifPresent(line -> logger.log(line.level().severity, line));
+        parse(text, pid).ifPresent(line -> {
+            try {
+                logger.log(line.level().severity, line);
+            } catch (RuntimeException | Error ofTheLogger) {
+                // The next lines follow.
+                ServiceLoop.log(System.Logger.Level.ERROR, "a line of NCCL's log was not logged", ofTheLogger);
+            }
+        });
     }
 
     private void end(Path file, Path folder) {

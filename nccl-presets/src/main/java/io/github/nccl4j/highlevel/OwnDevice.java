@@ -39,7 +39,7 @@ interface OwnDevice {
     /** Chooses the device by the local rank and starts it in the background. */
     static OwnDevice start(RankInfo self) {
         Started device = new Started(self);
-        DaemonThreads.start("nccl4j device", device::start);
+        DaemonThreads.startOrRun("nccl4j device", device::start);
         return device;
     }
 
@@ -86,7 +86,7 @@ interface OwnDevice {
                 number();
                 known.complete(null);
                 find();
-            } catch (RuntimeException | LinkageError e) {
+            } catch (RuntimeException | Error e) {
                 failure = e;
             } finally {
                 known.complete(null);

@@ -6,6 +6,7 @@ import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.operation.OperationLog;
 import io.github.nccl4j.internal.threads.DaemonThreads;
+import io.github.nccl4j.internal.threads.ServiceLoop;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.SystemText;
 import java.lang.System.Logger.Level;
@@ -179,11 +180,12 @@ public final class Profiler {
     public static void start() {
         synchronized (LOCK) {
             prepare();
-            recording = true;
-            ProfilerQueue.record(true);
+            // The thread waits for this lock before it may end.
             if (thread == null) {
                 thread = DaemonThreads.start("nccl4j profiler", Profiler::readForever);
             }
+            recording = true;
+            ProfilerQueue.record(true);
         }
     }
 
@@ -310,25 +312,30 @@ public final class Profiler {
     }
 
     private static void readForever() {
-        for (int pass = 0; ; pass++) {
-            read();
-            // Not within the other lock, which a subscriber may want.
-            boolean pending = hasPending();
-            synchronized (LOCK) {
-                // Kernels may end after the recording.
-                if (!recording && (!pending || System.nanoTime() - stopped > LINGER)) {
-                    thread = null;
-                    return;
-                }
+        int[] pass = new int[1];
+        ServiceLoop.run("the profiler", () -> readOnce(pass[0]++));
+    }
+
+    /** Returns false if the thread ends. */
+    private static boolean readOnce(int pass) {
+        read();
+        // Not within the other lock, which a subscriber may want.
+        boolean pending = hasPending();
+        synchronized (LOCK) {
+            // Kernels may end after the recording.
+            if (!recording && (!pending || System.nanoTime() - stopped > LINGER)) {
+                thread = null;
+                return false;
             }
-            if (pass % SWEEP_EVERY == 0) {
-                synchronized (READING) {
-                    ASSEMBLER.sweep(System.nanoTime());
-                }
-                FILES.forEach(Profiler::flushQuietly);
-            }
-            LockSupport.parkNanos(PAUSE);
         }
+        if (pass % SWEEP_EVERY == 0) {
+            synchronized (READING) {
+                ASSEMBLER.sweep(System.nanoTime());
+            }
+            FILES.forEach(Profiler::flushQuietly);
+        }
+        LockSupport.parkNanos(PAUSE);
+        return true;
     }
 
     private static boolean hasPending() {
@@ -388,7 +395,7 @@ public final class Profiler {
     }
 
     private static void warn(Throwable failure) {
-        System.getLogger("io.github.nccl4j").log(Level.WARNING, "a subscriber of the profiler failed", failure);
+        ServiceLoop.log(Level.WARNING, "a subscriber of the profiler failed", failure);
     }
 
     private static ProfiledOperation operation(ProfileAssembler.Operation raw) {

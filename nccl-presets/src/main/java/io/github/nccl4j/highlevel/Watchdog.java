@@ -5,6 +5,7 @@ import io.github.nccl4j.internal.communicator.CommunicatorState;
 import io.github.nccl4j.internal.threads.CheckLoop;
 import io.github.nccl4j.internal.threads.DaemonThreads;
 import io.github.nccl4j.internal.threads.Gate;
+import io.github.nccl4j.internal.threads.ServiceLoop;
 import io.github.nccl4j.internal.threads.Timeouts;
 import java.lang.System.Logger.Level;
 import java.lang.ref.WeakReference;
@@ -17,7 +18,7 @@ import java.util.List;
  * despite an interrupt, and whether work is late for which no thread waits.
  *
  * <p>The thread only checks, and adds no cost to threads that make calls. A failure is handled in a thread of its own,
- * since that may take long.
+ * since that may take long; in this thread if the system has no other. A check or a handling that fails is repeated.
  */
 final class Watchdog {
     /** A check takes the processor from a rank that polls, and all other ranks wait for that one. */
@@ -54,11 +55,13 @@ final class Watchdog {
         /** When a lost rank was first observed, or 0. */
         private long loss;
 
-        private boolean lossReported;
+        /** These are false again if the handling fails, which may be in another thread. */
+        private volatile boolean lossReported;
         /** True once a call was ended because of the loss. */
-        private boolean lossEndedCall;
+        private volatile boolean lossEndedCall;
 
-        private boolean handled;
+        private volatile boolean handled;
+        private volatile boolean hasFailed;
 
         Watched(CommunicatorStreams streams) {
             reference = new WeakReference<>(streams);
@@ -90,11 +93,11 @@ final class Watchdog {
                 Work late = streams.overdue(now, limit);
                 // A waiting thread reports the failure itself.
                 if (late != null && !failures.hasWaiters()) {
-                    handle("late work", () -> Failures.logUnobserved(late.timedOut(core.deadline())));
+                    handle("late work", () -> Failures.logUnobserved(late.timedOut(core.deadline())), () -> {});
                 }
             } catch (CudaException lost) {
                 if (failures.isUnreported()) {
-                    handle("device", () -> failures.reportLost(lost));
+                    handle("device", () -> failures.reportLost(lost), () -> {});
                 }
             }
         }
@@ -119,12 +122,12 @@ final class Watchdog {
                 interrupted = interrupted == 0 ? now : interrupted;
                 if (now - interrupted >= LONGEST_PAUSE) {
                     handled = true;
-                    core.endInterruptedCall();
+                    handle("interrupt", core.failures()::endInterruptedCall, () -> handled = false);
                 }
             } else if (now - since - LONGEST_PAUSE > limit) {
                 // Later than threads that wait in Java, which have the same deadline.
                 handled = true;
-                handle("deadline", core.failures()::endLateCall);
+                handle("deadline", core.failures()::endLateCall, () -> handled = false);
             }
         }
 
@@ -140,15 +143,36 @@ final class Watchdog {
             if (inside != null) {
                 if (!lossEndedCall && now - Math.max(since, loss) >= LOSS_PATIENCE) {
                     lossEndedCall = true;
-                    handle("lost rank", core.failures()::endCallOfLostRank);
+                    handle("lost rank", core.failures()::endCallOfLostRank, () -> lossEndedCall = false);
                 }
             } else if (!lossReported
                     && now - loss >= LOSS_PATIENCE
                     && !core.failures().hasWaiters()) {
                 lossReported = true;
                 if (core.failures().isUnreported()) {
-                    handle("lost rank", core.failures()::reportLostRank);
+                    handle("lost rank", core.failures()::reportLostRank, () -> lossReported = false);
                 }
+            }
+        }
+
+        /** Handles a failure; runs another action if that fails, after which the next check may find the failure again. */
+        private void handle(String what, Runnable action, Runnable again) {
+            DaemonThreads.startOrRun("nccl4j watchdog " + what, () -> {
+                try {
+                    action.run();
+                } catch (RuntimeException | Error problem) {
+                    again.run();
+                    failed(problem);
+                }
+            });
+        }
+
+        /** Logs the first problem only: a check may be repeated often. */
+        private void failed(Throwable problem) {
+            if (!hasFailed) {
+                hasFailed = true;
+                ServiceLoop.log(
+                        Level.WARNING, "the watchdog could not check a communicator, and tries it again", problem);
             }
         }
 
@@ -171,7 +195,7 @@ final class Watchdog {
             boolean othersCheck = inside != null || core.failures().hasWaiters();
             if (!othersCheck || now - error >= PATIENCE) {
                 // Otherwise the thread in the call, or the waiting thread, reports the error soon.
-                handle("error", () -> core.failures().reportError(result));
+                handle("error", () -> core.failures().reportError(result), () -> {});
             }
         }
     }
@@ -183,34 +207,25 @@ final class Watchdog {
         streams.core().peers().onLoss(LOOP::wake);
     }
 
-    private static boolean tryCheck(Watched one, long now, long time) {
-        try {
-            return one.check(now, time);
-        } catch (RuntimeException e) {
-            // Keeps watching the other communicators.
-            System.getLogger("io.github.nccl4j").log(Level.WARNING, "the watchdog stops watching a communicator", e);
-            return false;
-        }
-    }
-
-    private static void handle(String what, Runnable action) {
-        DaemonThreads.start("nccl4j watchdog " + what, action);
-    }
-
     /** Checks all communicators, removes those that have ended, and returns the pause until the next check. */
     private static long check(List<Watched> all) {
         long now = System.nanoTime();
         long time = System.currentTimeMillis();
-        LastError.observeProcess();
         long pause = LONGEST_PAUSE;
         for (Iterator<Watched> each = all.iterator(); each.hasNext(); ) {
             Watched one = each.next();
-            if (tryCheck(one, now, time)) {
-                pause = Math.min(pause, one.isUrgent() ? LOSS_PAUSE : one.limit / CHECKS);
-            } else {
-                each.remove();
+            try {
+                if (!one.check(now, time)) {
+                    each.remove();
+                    continue;
+                }
+            } catch (RuntimeException | Error failure) {
+                // Keeps watching this communicator, and the others.
+                one.failed(failure);
             }
+            pause = Math.min(pause, one.isUrgent() ? LOSS_PAUSE : one.limit / CHECKS);
         }
+        LastError.observeProcess();
         return Math.max(pause, SHORTEST_PAUSE);
     }
 }

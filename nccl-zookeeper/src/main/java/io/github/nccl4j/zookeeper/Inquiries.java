@@ -158,7 +158,7 @@ final class Inquiries {
             byte[] value;
             try {
                 value = answer.get();
-            } catch (RuntimeException failure) {
+            } catch (RuntimeException | Error failure) {
                 value = Text.bytes(failure.toString());
             }
             session.create(answerTo(number), Arrays.copyOf(value, Math.min(value.length, limit)), CreateMode.EPHEMERAL);

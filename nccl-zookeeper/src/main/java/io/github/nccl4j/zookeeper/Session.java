@@ -141,7 +141,7 @@ final class Session implements AutoCloseable {
             worker.execute(() -> {
                 try {
                     task.run();
-                } catch (RendezvousException | IllegalStateException failure) {
+                } catch (RuntimeException | Error failure) {
                     if (!closing && loss == null) {
                         LOG.log(Level.WARNING, name + " failed in the background", failure);
                     }

@@ -1,6 +1,7 @@
 package io.github.nccl4j.internal.communicator;
 
 import io.github.nccl4j.internal.threads.DaemonThreads;
+import io.github.nccl4j.internal.threads.ServiceLoop;
 import io.github.nccl4j.internal.threads.Timeouts;
 import java.lang.System.Logger.Level;
 import java.lang.ref.WeakReference;
@@ -167,8 +168,8 @@ public final class ProcessRanks {
         Thread thread = DaemonThreads.create("nccl4j end", () -> {
             try {
                 free.run();
-            } catch (RuntimeException e) {
-                System.getLogger("io.github.nccl4j").log(Level.WARNING, member + " could not be freed", e);
+            } catch (RuntimeException | Error e) {
+                ServiceLoop.log(Level.WARNING, member + " could not be freed", e);
             } finally {
                 markLeft();
                 synchronized (FREEING) {
@@ -183,7 +184,14 @@ public final class ProcessRanks {
                 Runtime.getRuntime().addShutdownHook(new Thread(ProcessRanks::awaitFreeing, "nccl4j exit"));
             }
         }
-        thread.start();
+        try {
+            DaemonThreads.start(thread);
+        } catch (IllegalStateException none) {
+            thread.run();
+            synchronized (FREEING) {
+                FREEING.remove(thread);
+            }
+        }
     }
 
     /** Waits for the threads that free ranks: if the process ended meanwhile, NCCL would access memory that is gone. */

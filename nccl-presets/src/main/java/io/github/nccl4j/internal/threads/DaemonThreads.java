@@ -6,11 +6,36 @@ import java.util.concurrent.ThreadFactory;
 public final class DaemonThreads {
     private DaemonThreads() {}
 
-    /** Starts a thread. */
+    /**
+     * Starts a thread.
+     *
+     * @throws IllegalStateException if the system has no thread for this process
+     */
     public static Thread start(String name, Runnable body) {
         Thread thread = create(name, body);
-        thread.start();
+        start(thread);
         return thread;
+    }
+
+    /** As {@link #start(String, Runnable)}, for a thread that was created. */
+    public static void start(Thread thread) {
+        try {
+            thread.start();
+        } catch (OutOfMemoryError none) {
+            throw new IllegalStateException(
+                    "the thread '" + thread.getName() + "' cannot be started: " + none.getMessage()
+                            + "; raise the limit of the processes of the user (ulimit -u) or of the container (pids.max)",
+                    none);
+        }
+    }
+
+    /** Starts a thread, or runs its body in this one if the system has no thread for this process. */
+    public static void startOrRun(String name, Runnable body) {
+        try {
+            start(name, body);
+        } catch (IllegalStateException | OutOfMemoryError none) {
+            body.run();
+        }
     }
 
     /** Creates a thread that the caller starts. */

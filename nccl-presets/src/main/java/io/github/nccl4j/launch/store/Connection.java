@@ -165,6 +165,9 @@ abstract class Connection implements EventLoop.Handler {
             flush();
         } catch (IOException failure) {
             close(failure);
+        } catch (RuntimeException | Error failure) {
+            // The peer would miss a frame.
+            close(new IOException(failure));
         }
     }
 

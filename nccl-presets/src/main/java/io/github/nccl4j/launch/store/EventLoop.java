@@ -1,6 +1,7 @@
 package io.github.nccl4j.launch.store;
 
 import io.github.nccl4j.internal.threads.DaemonThreads;
+import io.github.nccl4j.internal.threads.ServiceLoop;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.System.Logger.Level;
@@ -18,7 +19,7 @@ import java.util.function.LongSupplier;
 
 /**
  * One daemon thread that serves non-blocking channels and timers. Handlers, timers and tasks run in this thread only;
- * {@link #execute} hands a task to it from another thread.
+ * {@link #execute} hands a task to it from another thread. What they throw does not end the thread.
  */
 final class EventLoop implements Executor {
     private static final int INPUT_BYTES = 1 << 16;
@@ -73,6 +74,8 @@ final class EventLoop implements Executor {
     private final AtomicBoolean woken = new AtomicBoolean();
     private final TimerQueue timers;
     private volatile boolean closing;
+    /** The reason that the thread gives its channels when it ends. */
+    private IOException end = new IOException("the store's thread has ended");
 
     EventLoop(String name) throws IOException {
         this(name, System::nanoTime);
@@ -83,7 +86,15 @@ final class EventLoop implements Executor {
         timers = new TimerQueue(clock);
         selector = Selector.open();
         thread = DaemonThreads.create(name, this::run);
-        thread.start();
+        boolean started = false;
+        try {
+            DaemonThreads.start(thread);
+            started = true;
+        } finally {
+            if (!started) {
+                selector.close();
+            }
+        }
     }
 
     /** Returns the loop that all clients of this process share. Each caller calls {@link #releaseByClient} once. */
@@ -137,29 +148,40 @@ final class EventLoop implements Executor {
     }
 
     private void run() {
-        IOException end = new IOException("the store's thread has ended");
+        ServiceLoop.run(thread.getName(), this::serveOnce);
+        ServiceLoop.run(thread.getName(), () -> {
+            closeAll(end);
+            // Callers may wait for tasks that were added meanwhile.
+            runTasks();
+            return false;
+        });
+    }
+
+    /** Returns false if the thread ends. */
+    private boolean serveOnce() {
+        if (closing) {
+            return false;
+        }
         try {
-            while (!closing) {
-                if (tasks.isEmpty()) {
-                    selector.select(EventLoop::serve, selectTimeoutMillis());
-                } else {
-                    selector.selectNow(EventLoop::serve);
-                }
-                woken.set(false);
-                for (Runnable task = tasks.poll(); task != null; task = tasks.poll()) {
-                    runSafely(task);
-                }
-                timers.runDue(EventLoop::runSafely);
+            if (tasks.isEmpty()) {
+                selector.select(EventLoop::serve, selectTimeoutMillis());
+            } else {
+                selector.selectNow(EventLoop::serve);
             }
         } catch (IOException | UncheckedIOException | ClosedSelectorException failure) {
             end = new IOException("the store's thread failed: " + failure, failure);
-        } finally {
             closing = true;
-            closeAll(end);
-            // Callers may wait for tasks that were added meanwhile.
-            for (Runnable task = tasks.poll(); task != null; task = tasks.poll()) {
-                runSafely(task);
-            }
+            return false;
+        }
+        woken.set(false);
+        runTasks();
+        timers.runDue(EventLoop::runTimer);
+        return true;
+    }
+
+    private void runTasks() {
+        for (Runnable task = tasks.poll(); task != null; task = tasks.poll()) {
+            runSafely(task);
         }
     }
 
@@ -177,8 +199,11 @@ final class EventLoop implements Executor {
             if (key.isValid()) {
                 handler.handleReady(key);
             }
-        } catch (IOException | RuntimeException failure) {
-            close(key, failure instanceof IOException expected ? expected : new IOException(failure));
+        } catch (IOException expected) {
+            close(key, expected);
+        } catch (RuntimeException | Error failure) {
+            // Also without memory: a part of a frame may be lost.
+            close(key, new IOException(failure));
         }
     }
 
@@ -195,9 +220,19 @@ final class EventLoop implements Executor {
     private static void runSafely(Runnable task) {
         try {
             task.run();
-        } catch (RuntimeException bug) {
-            // A failing task must not end the thread that serves all channels.
-            System.getLogger("io.github.nccl4j").log(Level.ERROR, "a task of the store failed", bug);
+        } catch (RuntimeException | Error bug) {
+            ServiceLoop.log(Level.ERROR, "a task of the store failed", bug);
+        }
+    }
+
+    /** As {@link #runSafely}, but a timer runs again if there is no memory: it may be one that repeats. */
+    private static void runTimer(Runnable action) {
+        try {
+            action.run();
+        } catch (OutOfMemoryError none) {
+            throw none;
+        } catch (RuntimeException | Error bug) {
+            ServiceLoop.log(Level.ERROR, "a task of the store failed", bug);
         }
     }
 

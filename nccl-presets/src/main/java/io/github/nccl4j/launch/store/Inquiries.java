@@ -1,6 +1,7 @@
 package io.github.nccl4j.launch.store;
 
 import io.github.nccl4j.internal.threads.DaemonThreads;
+import io.github.nccl4j.internal.threads.ServiceLoop;
 import io.github.nccl4j.launch.Inquiry;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.RendezvousTimeoutException;
@@ -8,6 +9,7 @@ import io.github.nccl4j.launch.wire.Arguments;
 import io.github.nccl4j.launch.wire.Counter;
 import io.github.nccl4j.launch.wire.Wire;
 import java.io.IOException;
+import java.lang.System.Logger.Level;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -105,7 +107,15 @@ final class Inquiries {
 
     /** Runs the supplier of an answer of this process, after the suppliers that were called before. */
     static void answerInBackground(Runnable answer) {
-        Answering.THREAD.execute(answer);
+        try {
+            Answering.THREAD.execute(answer);
+        } catch (OutOfMemoryError noThread) {
+            try {
+                answer.run();
+            } catch (RuntimeException | Error failed) {
+                ServiceLoop.log(Level.WARNING, "a question of another rank was not answered", failed);
+            }
+        }
     }
 
     Inquiry open(String name, Ranks scope, Supplier<byte[]> answer) {
@@ -135,6 +145,7 @@ final class Inquiries {
 
     /** Passes a question to the thread for answers and requests the next one. In the thread of the connection. */
     private void handleQuestion(ByteBuffer response) {
+        boolean listens = true;
         try {
             byte[] question = ResponseReader.content(response, store.rank());
             nextQuestion++;
@@ -143,14 +154,16 @@ final class Inquiries {
         } catch (RendezvousTimeoutException noQuestion) {
             synchronized (this) {
                 listening = !topics.isEmpty();
-                if (!listening) {
-                    return;
-                }
+                listens = listening;
             }
         } catch (RendezvousException ended) {
-            return;
+            listens = false;
+        } finally {
+            // Also after any other failure: the next question may be answered.
+            if (listens) {
+                listen();
+            }
         }
-        listen();
     }
 
     private void answer(ByteBuffer question) {
@@ -202,7 +215,7 @@ final class Inquiries {
             byte[] value;
             try {
                 value = answer.get();
-            } catch (RuntimeException failed) {
+            } catch (RuntimeException | Error failed) {
                 value = failed.toString().getBytes(StandardCharsets.UTF_8);
             }
             store.requestAsync(

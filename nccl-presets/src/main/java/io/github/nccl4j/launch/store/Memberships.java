@@ -1,5 +1,6 @@
 package io.github.nccl4j.launch.store;
 
+import io.github.nccl4j.internal.threads.ServiceLoop;
 import io.github.nccl4j.launch.LostRank;
 import io.github.nccl4j.launch.Membership;
 import io.github.nccl4j.launch.store.StoreClient.End;
@@ -156,9 +157,8 @@ final class Memberships {
             }
             try {
                 onLoss.accept(rank);
-            } catch (RuntimeException failed) {
-                System.getLogger("io.github.nccl4j")
-                        .log(Level.WARNING, "the loss of " + rank + " was not handled", failed);
+            } catch (RuntimeException | Error failed) {
+                ServiceLoop.log(Level.WARNING, "the loss of " + rank + " was not handled", failed);
             }
         }
 

@@ -47,7 +47,7 @@ final class StatusEntries {
             String text;
             try {
                 text = one.getValue().get();
-            } catch (RuntimeException failed) {
+            } catch (RuntimeException | Error failed) {
                 text = failed.toString();
             }
             byte[] entry = new Wire.Frame().text(one.getKey()).text(text).toBytes();

@@ -154,7 +154,7 @@ final class StoreClient extends Connection {
                 handleConnect();
             }
             start(done ? SelectionKey.OP_READ : SelectionKey.OP_CONNECT);
-        } catch (IOException | RuntimeException failure) {
+        } catch (IOException | RuntimeException | Error failure) {
             try {
                 channel().close();
             } catch (IOException also) {
@@ -319,14 +319,19 @@ final class StoreClient extends Connection {
         response.whenComplete((content, failure) -> pending.remove(number));
         byte[] content = arguments.toBytes();
         loop().execute(() -> {
-            if (isClosed()) {
-                response.completeExceptionally(new IOException(endReason));
-            } else {
-                send(new Wire.Frame()
-                        .number32(number)
-                        .operation(operation)
-                        .raw(content)
-                        .toBytes());
+            try {
+                if (isClosed()) {
+                    response.completeExceptionally(new IOException(endReason));
+                } else {
+                    send(new Wire.Frame()
+                            .number32(number)
+                            .operation(operation)
+                            .raw(content)
+                            .toBytes());
+                }
+            } catch (RuntimeException | Error failure) {
+                response.completeExceptionally(new IOException(failure));
+                throw failure;
             }
         });
         return response;

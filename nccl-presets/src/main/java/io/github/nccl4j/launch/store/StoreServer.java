@@ -120,7 +120,7 @@ public final class StoreServer implements EventLoop.Handler {
                 StoreServer server = new StoreServer(self, secret, loop, listener);
                 loop.execute(server::registerListener);
                 return server;
-            } catch (IOException failure) {
+            } catch (IOException | RuntimeException | Error failure) {
                 listener.close();
                 throw failure;
             }
@@ -148,8 +148,9 @@ public final class StoreServer implements EventLoop.Handler {
     private void registerListener() {
         try {
             key = loop.register(listener, SelectionKey.OP_ACCEPT, this);
-        } catch (IOException failure) {
+        } catch (IOException | RuntimeException | Error failure) {
             loop.close();
+            throw new IllegalStateException("the store does not listen", failure);
         }
     }
 
@@ -163,14 +164,14 @@ public final class StoreServer implements EventLoop.Handler {
                 }
                 startHandshake(channel);
             }
-        } catch (IOException tooManyFiles) {
+        } catch (IOException | OutOfMemoryError tooManyFiles) {
             // The selector would report the waiting connections again at once, and the thread would spin.
-            key.interestOps(0);
             loop.timers().schedule(loop.now() + TimeUnit.MILLISECONDS.toNanos(ACCEPT_PAUSE_MILLIS), () -> {
                 if (key.isValid()) {
                     key.interestOps(SelectionKey.OP_ACCEPT);
                 }
             });
+            key.interestOps(0);
         }
     }
 

@@ -64,10 +64,12 @@ final class TimerQueue {
         return timers.first().deadline - now();
     }
 
-    /** Passes the actions that are due to an executor, which runs them in this thread. */
+    /** Passes the actions that are due to an executor, which runs them in this thread. If it throws, the action stays due. */
     void runDue(Executor executor) {
         while (!timers.isEmpty() && nanosLeft() <= 0) {
-            executor.execute(timers.pollFirst().action);
+            Timer due = timers.first();
+            executor.execute(due.action);
+            timers.remove(due);
         }
     }
 }

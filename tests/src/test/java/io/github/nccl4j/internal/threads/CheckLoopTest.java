@@ -5,13 +5,21 @@ import static org.junit.jupiter.api.Assertions.assertNotSame;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.nccl4j.tests.TestLog;
+import java.util.Deque;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.ConcurrentLinkedDeque;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The thread of a loop: when it starts, checks, and ends. */
 @Timeout(60)
@@ -98,6 +106,59 @@ class CheckLoopTest {
         assertEquals(List.of(), List.copyOf(checks), "the thread did not pause");
         loop.wake();
         assertEquals(List.of("stays"), checks.take());
+    }
+
+    /** A bug, a lack of memory or of stack, and a logger that fails, too. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void whatACheckThrowsDoesNotEndTheThread(boolean loggerFails) throws InterruptedException {
+        Deque<Throwable> failures = new ConcurrentLinkedDeque<>(List.of(
+                new IllegalStateException("a failure of a test"),
+                new AssertionError("a failure of a test"),
+                new OutOfMemoryError("a failure of a test"),
+                new StackOverflowError("a failure of a test")));
+        CheckLoop<String> failing = new CheckLoop<>("failing loop", all -> {
+            Throwable failure = failures.poll();
+            if (failure instanceof Error error) {
+                throw error;
+            }
+            if (failure instanceof RuntimeException exception) {
+                throw exception;
+            }
+            return check(all);
+        });
+        try (TestLog log = new TestLog()) {
+            Handler handler = new FailingHandler();
+            if (loggerFails) {
+                Logger.getLogger("io.github.nccl4j").addHandler(handler);
+            }
+            try {
+                failing.add("done");
+                assertEquals(List.of("done"), checks.take());
+            } finally {
+                Logger.getLogger("io.github.nccl4j").removeHandler(handler);
+            }
+            // The first failure only.
+            assertEquals(List.of("SEVERE: failing loop continues after a failure"), log.lines());
+        }
+        assertEquals("failing loop", threads.take().getName());
+    }
+
+    private static final class FailingHandler extends Handler {
+        @Override
+        public void publish(LogRecord entry) {
+            throw new AssertionError("a failure of a logger");
+        }
+
+        @Override
+        public void flush() {
+            // Nothing is kept.
+        }
+
+        @Override
+        public void close() {
+            // Nothing is open.
+        }
     }
 
     @Test

@@ -138,6 +138,32 @@ class EventLoopTest {
         }
     }
 
+    /** Tasks and timers, of which one runs again: without memory, one that repeats would else end. */
+    @Test
+    void errorsDoNotEndTheThread() throws Exception {
+        CompletableFuture<Boolean> again = new CompletableFuture<>();
+        List<Error> failures = new ArrayList<>(List.of(new OutOfMemoryError("a failure of a test")));
+        try (TestLog log = new TestLog()) {
+            loop.execute(() -> {
+                throw new StackOverflowError("a failure of a test");
+            });
+            loop.execute(() -> {
+                loop.timers().schedule(System.nanoTime(), () -> {
+                    throw new AssertionError("a failure of a test");
+                });
+                loop.timers().schedule(System.nanoTime(), () -> {
+                    if (!failures.isEmpty()) {
+                        throw failures.remove(0);
+                    }
+                    again.complete(true);
+                });
+            });
+            assertTrue(get(again));
+            String line = "SEVERE: a task of the store failed";
+            assertEquals(List.of(line, line, "SEVERE: test-loop continues after a failure"), log.lines());
+        }
+    }
+
     /** A task that comes when the loop has been told to end runs nevertheless, as the last one. */
     @Test
     void tasksBeforeTheEndAreRun() throws Exception {
@@ -213,6 +239,9 @@ class EventLoopTest {
             frames.add(text);
             if (text.equals("fail")) {
                 throw new IOException("failed");
+            }
+            if (text.equals("error")) {
+                throw new OutOfMemoryError("error");
             }
             if (text.equals("bug")) {
                 throw new IllegalStateException("bug");
@@ -333,6 +362,19 @@ class EventLoopTest {
         connection = connect();
         write(frame("bug"));
         assertEquals("java.lang.IllegalStateException: bug", get(connection.end).getMessage());
+    }
+
+    @Test
+    void errorOfAHandlerEndsOneConnection() throws Exception {
+        Recorder other = connect();
+        SocketChannel ofOther = peer;
+        Recorder connection = connect();
+        write(frame("error"));
+        assertEquals("java.lang.OutOfMemoryError: error", get(connection.end).getMessage());
+        peer = ofOther;
+        write(frame("hello"));
+        awaitFrames(other, List.of("hello"));
+        assertFalse(other.isClosed());
     }
 
     /** The frames behind the one that has closed the connection are not handled. */

@@ -26,6 +26,8 @@ import java.util.function.Consumer;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests of the memberships and of the status of a rank against a store of this test, which sends the notices and questions. */
 @Timeout(60)
@@ -145,10 +147,14 @@ class MembershipsTest {
                 List.copyOf(told));
     }
 
-    @Test
-    void failureOfAListenerIsLogged() throws Exception {
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void failureOfAListenerIsLogged(boolean isError) throws Exception {
         try (TestLog log = new TestLog()) {
             enter("group", 0, lost -> {
+                if (isError) {
+                    throw new StackOverflowError("a failure of a test");
+                }
                 throw new IllegalStateException("a failure of a test");
             });
             send(Kind.LOST, "group", 2, "cut", 0);

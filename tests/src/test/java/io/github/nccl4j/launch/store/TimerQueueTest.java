@@ -2,6 +2,7 @@ package io.github.nccl4j.launch.store;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
@@ -53,6 +54,22 @@ class TimerQueueTest {
         time.advance(1);
         timers.cancel(other);
         assertEquals(List.of("other"), ran);
+    }
+
+    @Test
+    void actionThatFailsStaysDue() {
+        List<Error> failures = new ArrayList<>(List.of(new OutOfMemoryError("a failure of a test")));
+        timers.schedule(timers.now(), () -> {
+            if (!failures.isEmpty()) {
+                throw failures.remove(0);
+            }
+            ran.add("again");
+        });
+        after(0, "next");
+        assertThrows(OutOfMemoryError.class, () -> time.advance(0));
+        time.advance(0);
+        assertEquals(List.of("again", "next"), ran);
+        assertTrue(timers.isEmpty());
     }
 
     @Test

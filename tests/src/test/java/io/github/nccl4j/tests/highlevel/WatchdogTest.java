@@ -149,6 +149,21 @@ class WatchdogTest {
         });
     }
 
+    /** The watchdog calls it, and ends the call nevertheless; so it does for the next one. */
+    @Test
+    void anErrorOfThePolicyIsSuppressed() throws Exception {
+        FailurePolicy policy = (communicator, failure) -> {
+            throw new StackOverflowError("a failure of a test");
+        };
+        for (int i = 0; i < 2; i++) {
+            whenOneRankStaysAway(builder(true).deadline(SOON).onFailure(policy), communicator -> {
+                assertThrows(NcclTimeoutException.class, () -> allReduce(communicator));
+                Throwable[] of = communicator.failure().orElseThrow().getSuppressed();
+                assertInstanceOf(StackOverflowError.class, of[0]);
+            });
+        }
+    }
+
     @Test
     void communicatorWithLateOperationCanBeShrunk() throws Exception {
         whenOneRankStaysAway(builder(true).deadline(SOON), communicator -> {
