@@ -649,7 +649,9 @@ public final class Communicator implements AutoCloseable {
     /**
      * Runs a piece of code with this communicator, and then {@linkplain #close closes} it. If the code throws, {@linkplain
      * #abort aborts} it instead, so that the exception is not delayed: closing waits for the other ranks, which may wait for
-     * operations that this rank does not call any more.
+     * operations that this rank does not call any more. If the ranks met at a store that is still open, the end of this process is then a loss
+     * for the others, which ends their calls with a {@link NcclRemoteException}; a communicator that is closed or aborted in
+     * another way lets its process end at any time.
      *
      * <pre>{@code
      * Communicator.fromEnvironment().run(communicator -> train(communicator));
@@ -668,7 +670,7 @@ public final class Communicator implements AutoCloseable {
             body.run(this);
         } catch (Throwable failure) {
             try {
-                abort();
+                core.abortAfterFailure();
             } catch (RuntimeException e) {
                 failure.addSuppressed(e);
             }

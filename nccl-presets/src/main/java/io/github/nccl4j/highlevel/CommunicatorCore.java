@@ -98,6 +98,10 @@ final class CommunicatorCore
     private volatile boolean revoked;
 
     private volatile boolean aborted;
+
+    /** True if the program of this rank has failed, and its process is likely to end. */
+    private volatile boolean ownFailure;
+
     private final Object revocation = new Object();
 
     private final Failures failures;
@@ -813,6 +817,12 @@ final class CommunicatorCore
         return inside != null && isBatchInLibrary() ? inside : null;
     }
 
+    /** As {@link #abort}, because the program of this rank has failed: the others are told when its process ends. */
+    void abortAfterFailure() {
+        ownFailure = true;
+        abort();
+    }
+
     /** Aborts the communicator. May be called from any thread, also during another thread's call. */
     void abort() {
         Gate.Pass inside;
@@ -975,7 +985,11 @@ final class CommunicatorCore
             if (status != null) {
                 status.close();
             }
-            peers.close();
+            if (ownFailure) {
+                peers.stay();
+            } else {
+                peers.close();
+            }
             owned.abandonAll();
             owned.takeKept().forEach(PendingReleases::release);
             recorder.end();

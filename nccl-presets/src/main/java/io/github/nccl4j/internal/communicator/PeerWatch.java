@@ -128,6 +128,12 @@ public final class PeerWatch implements AutoCloseable {
                 .collect(Collectors.joining("; "));
     }
 
+    /** Ignores losses from now on, but stays in the groups: the end of this process is a loss for the others. */
+    public synchronized void stay() {
+        closed = true;
+        notifyAll();
+    }
+
     /** Leaves the groups: this rank may end from now on. */
     @Override
     public void close() {

@@ -417,6 +417,32 @@ class LostRankTest {
         assertEquals(1, ofAbsent.left().get());
     }
 
+    /** The end of a process whose program failed is a loss: the other ranks wait for it. */
+    @Test
+    void aRankWhoseCodeThrewStaysInItsGroup() throws Exception {
+        CompletableFuture<TcpStore> opening = job.openAsync(job.rank(0, 2), Job.settings());
+        TcpStore second = job.openAsync(job.rank(1, 2), Job.settings()).join();
+        Counting good = new Counting(opening.join().scope("all"));
+        Counting bad = new Counting(second.scope("all"));
+        CompletableFuture<Void> other = job.start(() -> {
+            Communicator.builder().device(Device.host()).create(good).run(communicator -> {});
+            return null;
+        });
+        IllegalStateException failure = assertThrows(
+                IllegalStateException.class,
+                () -> Communicator.builder().device(Device.host()).create(bad).run(communicator -> {
+                    throw new IllegalStateException("mine");
+                }));
+        assertEquals("mine", failure.getMessage());
+        assertEquals(0, failure.getSuppressed().length);
+        other.join();
+        // The group of the creation, and that of the communicator.
+        assertEquals(2, good.entered().get());
+        assertEquals(2, good.left().get());
+        assertEquals(2, bad.entered().get());
+        assertEquals(1, bad.left().get());
+    }
+
     @Test
     void survivorsRecover() throws Exception {
         whenTheLastIsLost(
