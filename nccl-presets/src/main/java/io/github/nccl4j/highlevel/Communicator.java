@@ -654,7 +654,11 @@ public final class Communicator implements AutoCloseable {
      * another way lets its process end at any time.
      *
      * <pre>{@code
-     * Communicator.fromEnvironment().run(communicator -> train(communicator));
+     * Communicator.fromEnvironment().run(communicator -> {
+     *     while (hasMoreSteps()) {
+     *         step(communicator);
+     *     }
+     * });
      * }</pre>
      *
      * @param <X> the type of checked exceptions of the code
