@@ -282,8 +282,7 @@ final class CommunicatorCore
         listener.failed(failure);
     }
 
-    @Override
-    public boolean hasEnded() {
+    boolean hasEnded() {
         return ENDED.contains(state);
     }
 
@@ -736,6 +735,11 @@ final class CommunicatorCore
     @Override
     public long context() {
         return device.context();
+    }
+
+    @Override
+    public boolean isClosed() {
+        return state == CommunicatorState.CLOSED;
     }
 
     @Override

@@ -27,11 +27,7 @@ record MemoryAllocation(long address, Runnable free) {
         if (device.isCuda()) {
             long address = Cuda.allocate(device.context(), bytes);
             return new MemoryAllocation(
-                    address,
-                    () -> StalledDevices.free(
-                            device,
-                            () -> OperationWait.run(
-                                    device.context(), "cudaFree", () -> Cuda.free(device.context(), address))));
+                    address, () -> free(device, "cudaFree", () -> Cuda.free(device.context(), address)));
         }
         if (bytes > Long.MAX_VALUE - HOST_ALIGNMENT) {
             throw new OutOfMemoryError("cannot allocate " + bytes + " bytes of host memory");
@@ -86,12 +82,21 @@ record MemoryAllocation(long address, Runnable free) {
     private static MemoryAllocation freedAfterWork(Device device, long address, Runnable free) {
         return new MemoryAllocation(
                 address,
-                () -> StalledDevices.free(
-                        device,
-                        () -> OperationWait.run(device.context(), "cudaDeviceSynchronize", () -> {
-                            Cuda.synchronizeDevice(device.context());
-                            free.run();
-                        })));
+                () -> free(device, "cudaDeviceSynchronize", () -> {
+                    Cuda.synchronizeDevice(device.context());
+                    free.run();
+                }));
+    }
+
+    /** Makes a call that frees memory and waits for the device. CUDA refuses it to a thread that captures. */
+    private static void free(Device device, String call, Runnable free) {
+        StalledDevices.free(device, () -> {
+            if (CudaGraph.isThreadCapturing()) {
+                free.run();
+            } else {
+                OperationWait.run(device.context(), call, free);
+            }
+        });
     }
 
     /** Returns the size of memory to allocate: at least 1 byte, so that every buffer has an address. */

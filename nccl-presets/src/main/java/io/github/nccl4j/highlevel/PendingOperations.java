@@ -54,7 +54,8 @@ final class PendingOperations {
         /** True if the end of work may mean that it was stopped. */
         boolean isStopped();
 
-        boolean hasEnded();
+        /** True if the communicator was closed after its operations, which are done then, unless it is stopped. */
+        boolean isClosed();
 
         /** True if the program knows that work may be lost. */
         boolean isLossKnown();
@@ -104,7 +105,7 @@ final class PendingOperations {
             if (owner == null || owner.operationLog().isDone(last)) {
                 return null;
             }
-            boolean over = owner.isStopped() ? implied || owner.isLossKnown() : owner.hasEnded();
+            boolean over = owner.isStopped() ? implied || owner.isLossKnown() : owner.isClosed();
             return over ? null : owner;
         }
     }
@@ -147,17 +148,20 @@ final class PendingOperations {
      * @param asks true to ask the host engine first whether they are done: before they are stopped
      */
     static void stop(Owner owner, WeakReference<Owner> reference, boolean asks) {
+        INHERITED.values().removeIf(before -> before.parts.stream().allMatch(part -> part.pending() == null));
         OperationLog log = owner.operationLog();
         Set<Long> handles = new HashSet<>();
         log.pending(handles::add);
         for (long handle : handles) {
             Stream stream = new Stream(owner.context(), handle);
             long last = log.lastPending(handle);
-            if (last == 0 || stream.isDefaultOfHost()) {
-                // Operations in the default stream of host memory are done when their call returns.
+            boolean host = stream.context == 0;
+            if (last == 0 || host && !HostStreams.isStream(handle) || stream.isDefaultOfHost()) {
+                // The stream was closed. Operations in the default stream of host memory are done when their call
+                // returns.
                 continue;
             }
-            if (asks && stream.context == 0 && HostStreams.streamIsDoneWithoutError(handle)) {
+            if (asks && host && HostStreams.streamIsDoneWithoutError(handle)) {
                 log.markDone(last, System.currentTimeMillis());
             } else {
                 // Only the newest stopped communicator is kept: perhaps nobody waits for the stream any more.

@@ -273,6 +273,19 @@ class StreamWaitTest {
         assertSum();
     }
 
+    /** Nobody can wait for a stream that was closed. */
+    @Test
+    void closedStreamsAreForgotten() throws Exception {
+        begin(LONG);
+        stream.close();
+        CudaStream closedLater = keep(CudaStream.nonBlocking(HOST));
+        first.allReduce(numbers, ReduceOp.SUM, closedLater);
+        first.abort();
+        assertTrue(PendingOperations.areInherited());
+        closedLater.close();
+        assertFalse(PendingOperations.areInherited());
+    }
+
     @Test
     void aTimeoutReplacesTheDeadline() {
         begin(SHORT);
