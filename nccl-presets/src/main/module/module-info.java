@@ -5,7 +5,8 @@
  * {@link io.github.nccl4j.ras} asks NCCL for its status. {@link io.github.nccl4j.presets} is for JavaCPP presets that
  * build on the bindings. A test of the layers checks that no exported signature shows a type of another package.
  *
- * <p>No module requires the jars with native code: {@code --add-modules ALL-MODULE-PATH} adds them.
+ * <p>No module requires the jars with native code: {@code --add-modules ALL-MODULE-PATH} adds them, in an image of jlink
+ * {@code --add-modules ALL-SYSTEM}.
  */
 module io.github.nccl4j {
     requires transitive org.bytedeco.javacpp;

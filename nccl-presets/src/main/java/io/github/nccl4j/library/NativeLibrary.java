@@ -145,9 +145,15 @@ public final class NativeLibrary {
     }
 
     private static String modulePathAdvice() {
-        return NativeLibrary.class.getModule().isNamed()
-                ? "; with a module path, add the option --add-modules ALL-MODULE-PATH, too"
-                : "";
+        if (!NativeLibrary.class.getModule().isNamed()) {
+            return "";
+        }
+        return NativeLibrary.class
+                        .getResource("NativeLibrary.class")
+                        .getProtocol()
+                        .equals("jrt")
+                ? "; in an image of jlink, its module, and the option --add-modules ALL-SYSTEM at run time"
+                : "; with a module path, add the option --add-modules ALL-MODULE-PATH, too";
     }
 
     /** Part of a message: JavaCPP's cache folder, its requirements, and the property that sets it. */

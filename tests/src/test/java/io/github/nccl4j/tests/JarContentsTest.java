@@ -44,12 +44,18 @@ class JarContentsTest {
 
     /** The first whose name matches. */
     private static final List<Rule> RULES = List.of(
-            new Rule("nccl-" + VERSION + "-(linux-\\w+)\\.jar", "nccl", 1, OURS + "linux-\\w+/libjninccl4j\\.so"),
+            new Rule(
+                    "nccl-" + VERSION + "-(linux-\\w+)\\.jar",
+                    "nccl",
+                    2,
+                    OURS + "linux-\\w+/libjninccl4j\\.so",
+                    "module-info\\.class"),
             new Rule(
                     "nccl-host-" + VERSION + "-(linux-\\w+)\\.jar",
                     "nccl-host",
                     1,
-                    OURS + "host/linux-\\w+/libnccl4j_host\\.so"),
+                    OURS + "host/linux-\\w+/libnccl4j_host\\.so",
+                    "module-info\\.class"),
             new Rule("nccl-host-" + VERSION + "-(sources|javadoc)\\.jar", "nccl-host", 20, NAME + "\\.(cpp|h|map)"),
             new Rule("nccl-host-" + VERSION + "\\.jar", "nccl-host", 0),
             new Rule("nccl-platform-" + VERSION + "(-sources|-javadoc)?\\.jar", "nccl-platform", 0, "README\\.md"),
@@ -187,7 +193,7 @@ class JarContentsTest {
         Matcher classifier = Pattern.compile(".*-(linux-\\w+)\\.jar").matcher(name);
         if (classifier.matches()) {
             // A build for one platform after another one must not mix them.
-            assertEquals(1, found, name);
+            assertEquals(2, found, name);
             try (JarFile file = new JarFile(jar.toFile())) {
                 assertTrue(
                         file.stream().anyMatch(entry -> entry.getName().contains("/" + classifier.group(1) + "/lib")));

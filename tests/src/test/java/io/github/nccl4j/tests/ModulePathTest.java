@@ -4,26 +4,47 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import io.github.nccl4j.tools.launch.ChildProcesses;
 import java.io.File;
 import java.io.IOException;
+import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.lang.module.ModuleDescriptor;
 import java.lang.module.ModuleFinder;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.function.Predicate;
+import java.util.spi.ToolProvider;
 import java.util.stream.Collectors;
 import javax.tools.JavaCompiler;
-import javax.tools.ToolProvider;
+import org.bytedeco.javacpp.Loader;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** The jars on a module path: what a module sees of them, and that it runs with them. */
 class ModulePathTest {
     private static final String MODULE = "io.github.nccl4j";
+
+    /** Prints the library, or why there is none. */
+    private static final String PRINT_LIBRARY = """
+            package app;
+            import io.github.nccl4j.highlevel.*;
+            import io.github.nccl4j.library.*;
+            public class Main {
+                public static void main(String[] args) {
+                    try {
+                        System.out.println(NcclLibrary.get());
+                    } catch (NcclLibraryException e) {
+                        System.out.println("NcclLibraryException: " + e.getMessage());
+                    }
+                }
+            }
+            """;
 
     @TempDir
     private Path folder;
@@ -85,6 +106,46 @@ class ModulePathTest {
         assertTrue(outcome.output().contains("module io.github.nccl4j: 2.5"), outcome.output());
     }
 
+    /** jlink takes only jars that have a descriptor. */
+    @Test
+    void anImageOfJlinkRunsWithTheModulesOfNativeCode() throws IOException, InterruptedException {
+        ToolProvider jlink = ToolProvider.findFirst("jlink").orElse(null);
+        assumeTrue(jlink != null, "needs jlink");
+        compile("module app { requires io.github.nccl4j; }", PRINT_LIBRARY);
+        String platform = Loader.getPlatform().replace('-', '.');
+        String natives =
+                MODULE + "." + platform + "," + MODULE + ".host." + platform + ",org.bytedeco.javacpp." + platform;
+        Path image = folder.resolve("image");
+        StringWriter messages = new StringWriter();
+        int code = jlink.run(
+                new PrintWriter(messages),
+                new PrintWriter(messages),
+                "-p",
+                modulePath() + File.pathSeparator + folder.resolve("classes"),
+                "--add-modules",
+                "app," + natives,
+                "--output",
+                image.toString());
+        assertEquals(0, code, messages.toString());
+        assertTrue(run(image, "--add-modules", "ALL-SYSTEM").startsWith("host engine "));
+        assertTrue(run(image)
+                .contains("; in an image of jlink, its module, and the option --add-modules ALL-SYSTEM at run time"));
+    }
+
+    private String run(Path image, String... options) throws IOException, InterruptedException {
+        List<String> command = new ArrayList<>(List.of(
+                image.resolve("bin/java").toString(),
+                "-XX:TieredStopAtLevel=1",
+                "-Dnccl4j.engine=host",
+                "-Dorg.bytedeco.javacpp.cachedir=" + folder.resolve("cache")));
+        command.addAll(List.of(options));
+        command.addAll(List.of("-m", "app/app.Main"));
+        Process process = ChildProcesses.start(new ProcessBuilder(command).redirectErrorStream(true));
+        String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        assertEquals(0, process.waitFor(), output);
+        return output;
+    }
+
     /** As without the option {@code --add-modules}. */
     @Test
     void withoutTheNativeJarsTheOptionIsNamed() throws IOException {
@@ -109,20 +170,7 @@ class ModulePathTest {
 
     /** Loads the host engine in a module, with some of the jars. */
     private String load(ChildJvm jvm, Predicate<Path> jars) throws IOException {
-        compile("module app { requires io.github.nccl4j; }", """
-                package app;
-                import io.github.nccl4j.highlevel.*;
-                import io.github.nccl4j.library.*;
-                public class Main {
-                    public static void main(String[] args) {
-                        try {
-                            System.out.println(NcclLibrary.get());
-                        } catch (NcclLibraryException e) {
-                            System.out.println("NcclLibraryException: " + e.getMessage());
-                        }
-                    }
-                }
-                """);
+        compile("module app { requires io.github.nccl4j; }", PRINT_LIBRARY);
         String path = jars().stream().filter(jars).map(Path::toString).collect(Collectors.joining(File.pathSeparator));
         return jvm.property("nccl4j.engine", "host")
                 .modulePath(path + File.pathSeparator + folder.resolve("classes"))
@@ -134,7 +182,7 @@ class ModulePathTest {
         Path moduleFile = Files.writeString(folder.resolve("module-info.java"), module);
         Path mainFile =
                 Files.writeString(Files.createDirectory(folder.resolve("app")).resolve("Main.java"), main);
-        JavaCompiler compiler = ToolProvider.getSystemJavaCompiler();
+        JavaCompiler compiler = javax.tools.ToolProvider.getSystemJavaCompiler();
         StringWriter messages = new StringWriter();
         boolean done = compiler.getTask(
                         messages,
