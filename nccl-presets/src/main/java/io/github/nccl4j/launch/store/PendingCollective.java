@@ -39,6 +39,11 @@ final class PendingCollective {
     private TimerQueue.Timer timer;
     private long deadline;
 
+    /** Null until a rank waits. */
+    private WaitLog log;
+
+    private TimerQueue.Timer logTimer;
+
     /** The missing ranks are null if the failure is not a timeout. */
     private record Failure(String reason, List<Integer> missing) {
         void sendTo(Responder responder) {
@@ -103,7 +108,7 @@ final class PendingCollective {
     }
 
     private void respond() {
-        stopTimer();
+        stopTimers();
         byte[] all = content();
         // Rank 0 last: after its response its process may end, and the store with it.
         for (int i = waiting.length - 1; i >= 0; i--) {
@@ -130,6 +135,10 @@ final class PendingCollective {
 
     /** Sets the timer; the earliest deadline of a rank ends the collective for all ranks. */
     private void waitUntil(long until, long timeout) {
+        if (log == null) {
+            log = new WaitLog(state.timers().now(), WaitLog.USUAL_NANOS);
+            logWait();
+        }
         if (timer == null || until - deadline < 0) {
             stopTimer();
             deadline = until;
@@ -142,16 +151,29 @@ final class PendingCollective {
     }
 
     private Failure timeoutFailure(long timeout) {
+        return new Failure(describeMissing(timeout), missing());
+    }
+
+    /** Describes for which ranks this waits, after a time. */
+    private String describeMissing(long nanos) {
         List<Integer> missing = missing();
-        String neverConnected = state.describeNeverConnected(missing);
-        return new Failure(
-                signature.kind == Kind.BROADCAST
-                        ? "rank " + rank(signature.root) + " did not arrive at '" + key + "' within "
-                                + MessageText.seconds(timeout) + neverConnected
+        List<Integer> never = state.neverConnected(missing);
+        if (never.size() == missing.size()) {
+            return state.describeNeverConnected(never, nanos);
+        }
+        String time = MessageText.seconds(nanos);
+        return (signature.kind == Kind.BROADCAST
+                        ? "rank " + rank(signature.root) + " did not arrive at '" + key + "' within " + time
                         : arrived.cardinality() + " of " + values.length + " ranks arrived at '" + key + "' within "
-                                + MessageText.seconds(timeout) + "; missing: " + MessageText.ranks(missing)
-                                + neverConnected,
-                missing);
+                                + time + "; missing: " + MessageText.ranks(missing))
+                + (never.isEmpty() ? "" : ", of which never connected: " + MessageText.ranks(never));
+    }
+
+    /** Logs for which ranks this waits, when that has taken long. */
+    private void logWait() {
+        long now = state.timers().now();
+        log.logIfDue(now, this::describeMissing);
+        logTimer = state.timers().schedule(now + log.left(now), this::logWait);
     }
 
     /** The ranks that must still arrive: all others, or the root of a broadcast. */
@@ -208,7 +230,7 @@ final class PendingCollective {
     }
 
     private void fail(Failure because) {
-        stopTimer();
+        stopTimers();
         failure = because;
         for (int i = 0; i < waiting.length; i++) {
             if (waiting[i] != null) {
@@ -221,6 +243,11 @@ final class PendingCollective {
     private void stopTimer() {
         state.timers().cancel(timer);
         timer = null;
+    }
+
+    private void stopTimers() {
+        stopTimer();
+        state.timers().cancel(logTimer);
     }
 
     /** True if every rank has arrived or is gone. */

@@ -113,8 +113,9 @@ record StoreConnector(
     private void logIfDue(WaitLog log, IOException last) {
         log.logIfDue(
                 System.nanoTime(),
-                () -> "rank " + self.rank() + " waits for " + storeName + " at " + address() + ": "
-                        + (last == null ? "no response" : MessageText.reason(last)));
+                nanos -> "rank " + self.rank() + " waits for " + storeName + " at " + address() + ": "
+                        + (last == null ? "no response" : MessageText.reason(last)) + " (" + MessageText.seconds(nanos)
+                        + " so far)");
     }
 
     private boolean isKeptByRank() {

@@ -1,5 +1,6 @@
 package io.github.nccl4j.launch.store;
 
+import io.github.nccl4j.launch.env.Endpoint;
 import io.github.nccl4j.launch.env.RankValues;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -39,17 +40,24 @@ final class StoreJob {
     /** The job of the rank that keeps the store. */
     static StoreJob of(RankValues keeper, boolean excludesStrangers, TimerQueue timers) {
         return new StoreJob(
-                keeper.worldSize(), keeper.hasLocalRank(), keeper.localText(), "rank 0", excludesStrangers, timers);
+                keeper.worldSize(),
+                keeper.hasLocalRank(),
+                keeper.localText(),
+                "rank 0",
+                excludesStrangers,
+                Endpoint.format(keeper.masterAddress(), keeper.masterPort()),
+                timers);
     }
 
     /** A job whose properties are unknown before its first rank joins. */
-    static StoreJob of(Claim first, boolean excludesStrangers, TimerQueue timers) {
+    static StoreJob of(Claim first, boolean excludesStrangers, String address, TimerQueue timers) {
         return new StoreJob(
                 first.worldSize,
                 first.hasLocalRank,
                 first.local,
                 "rank " + first.rank + ", which came first,",
                 excludesStrangers,
+                address,
                 timers);
     }
 
@@ -59,13 +67,14 @@ final class StoreJob {
             String local,
             String reference,
             boolean excludesStrangers,
+            String address,
             TimerQueue timers) {
         this.worldSize = worldSize;
         this.hasLocalRank = hasLocalRank;
         this.local = local;
         this.reference = reference;
         this.excludesStrangers = excludesStrangers;
-        state = new StoreState(worldSize, timers);
+        state = new StoreState(worldSize, address, timers);
     }
 
     StoreState state() {

@@ -240,7 +240,9 @@ public final class StoreServer implements EventLoop.Handler {
             if (jobs.size() >= MAX_JOBS) {
                 throw new IOException("jobs of a store must be <= " + MAX_JOBS + ": " + (jobs.size() + 1));
             }
-            found = StoreJob.of(first, excludesStrangers(wanted), loop.timers());
+            String address = Endpoint.format(
+                    address().getAddress().getHostAddress(), address().getPort());
+            found = StoreJob.of(first, excludesStrangers(wanted), address, loop.timers());
             jobs.put(wanted, found);
         }
         return found;

@@ -29,6 +29,7 @@ final class StoreState {
     private static final int MAX_ABORTS = 1024;
 
     private final TimerQueue timers;
+    private final String address;
     private final List<Integer> allRanks;
     private final Map<String, byte[]> values = new HashMap<>();
     private final Map<String, Set<Wait>> waits = new HashMap<>();
@@ -87,8 +88,14 @@ final class StoreState {
         }
     }
 
-    StoreState(int size, TimerQueue timers) {
+    /**
+     * Creates the state of a job.
+     *
+     * @param address the address at which the ranks meet, for messages
+     */
+    StoreState(int size, String address, TimerQueue timers) {
         this.timers = timers;
+        this.address = address;
         allRanks = IntStream.range(0, size).boxed().toList();
         processes = new String[size];
         attempts = new int[size];
@@ -199,15 +206,16 @@ final class StoreState {
         return "rank " + rank + " (" + processes[rank] + ") " + (closed.get(rank) ? "has closed its store" : "is lost");
     }
 
-    /** A suffix for messages that names the given ranks which have never connected; empty if there are none. */
-    String describeNeverConnected(List<Integer> ranks) {
-        List<Integer> never =
-                ranks.stream().filter(rank -> processes[rank] == null).toList();
-        return never.isEmpty()
-                ? ""
-                : never.size() == ranks.size()
-                        ? ", never connected"
-                        : ", of which never connected: " + MessageText.ranks(never);
+    /** The ranks that have never connected, of some. */
+    List<Integer> neverConnected(List<Integer> ranks) {
+        return ranks.stream().filter(rank -> processes[rank] == null).toList();
+    }
+
+    /** Describes ranks that have never connected, after a time. */
+    String describeNeverConnected(List<Integer> ranks, long nanos) {
+        String all = MessageText.ranks(ranks);
+        return "R" + all.substring(1) + " of " + processes.length + " never connected to " + address + " ("
+                + MessageText.seconds(nanos) + "). " + (ranks.size() == 1 ? "Was it started?" : "Were they started?");
     }
 
     /* Keys. */

@@ -1,8 +1,7 @@
 package io.github.nccl4j.launch.store;
 
-import io.github.nccl4j.launch.wire.MessageText;
 import java.lang.System.Logger.Level;
-import java.util.function.Supplier;
+import java.util.function.LongFunction;
 
 /** Logs for what a call still waits: first after an interval, then each time that the wait has doubled. Used by one thread. */
 final class WaitLog {
@@ -28,11 +27,10 @@ final class WaitLog {
         return begin + next - now;
     }
 
-    /** Logs a line, if one is due. */
-    void logIfDue(long now, Supplier<String> line) {
+    /** Logs a line, if one is due; it is made from the nanoseconds of the wait. */
+    void logIfDue(long now, LongFunction<String> line) {
         if (left(now) <= 0) {
-            System.getLogger("io.github.nccl4j")
-                    .log(Level.WARNING, line.get() + " (" + MessageText.seconds(next) + " so far)");
+            System.getLogger("io.github.nccl4j").log(Level.WARNING, line.apply(next));
             next = 2 * Math.max(next, now - begin);
         }
     }

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.launch.store.PendingCollective.Kind;
 import io.github.nccl4j.launch.store.PendingCollective.Signature;
+import io.github.nccl4j.tests.TestLog;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -19,7 +20,7 @@ class PendingCollectiveTest {
     private static final long SECOND = TestTime.SECOND;
 
     private final TestTime time = new TestTime();
-    private final StoreState state = new StoreState(5, time.timers());
+    private final StoreState state = new StoreState(5, "node0:29500", time.timers());
 
     private PendingCollective collective(Kind kind, int root, Integer... ranks) {
         return new PendingCollective("id", new Signature(kind, List.of(ranks), List.of(), root), state);
@@ -151,8 +152,7 @@ class PendingCollectiveTest {
         arrive(gather, 1, 4 * SECOND);
         time.advance(3 * SECOND);
         assertEquals(
-                "timed out: 2 of 3 ranks arrived at 'id' within 3 s; missing: rank 2, never connected [2]",
-                first.outcome());
+                "timed out: Rank 2 of 5 never connected to node0:29500 (3 s). Was it started? [2]", first.outcome());
     }
 
     @Test
@@ -160,7 +160,32 @@ class PendingCollectiveTest {
         PendingCollective broadcast = collective(Kind.BROADCAST, 1, 0, 3, 4);
         TestResponse waits = arrive(broadcast, 0, SECOND);
         time.advance(SECOND);
-        assertEquals("timed out: rank 3 did not arrive at 'id' within 1 s, never connected [3]", waits.outcome());
+        assertEquals(
+                "timed out: Rank 3 of 5 never connected to node0:29500 (1 s). Was it started? [3]", waits.outcome());
+    }
+
+    /** A line after 10 s, and then each time that the wait has doubled; none after the end. */
+    @Test
+    void longWaitIsLogged() {
+        join(1);
+        PendingCollective gather = collective(Kind.GATHER, 0, 0, 1, 2);
+        try (TestLog log = new TestLog()) {
+            arrive(gather, 0, 60 * SECOND);
+            time.advance(10 * SECOND - 1);
+            assertEquals(List.of(), log.lines());
+            time.advance(1);
+            String first = "WARNING: 1 of 3 ranks arrived at 'id' within 10 s; missing: ranks 1, 2, of which never"
+                    + " connected: rank 2";
+            assertEquals(List.of(first), log.lines());
+            arrive(gather, 1, 60 * SECOND);
+            time.advance(10 * SECOND);
+            String second = "WARNING: Rank 2 of 5 never connected to node0:29500 (20 s). Was it started?";
+            assertEquals(List.of(first, second), log.lines());
+            arrive(gather, 2, SECOND);
+            time.advance(20 * SECOND);
+            assertEquals(2, log.lines().size());
+            assertTrue(time.timers().isEmpty());
+        }
     }
 
     /** Of two deadlines at the same time, the first rank's timeout is named. */
@@ -172,8 +197,7 @@ class PendingCollectiveTest {
         arrive(gather, 1, 2 * SECOND);
         time.advance(2 * SECOND);
         assertEquals(
-                "timed out: 2 of 3 ranks arrived at 'id' within 3 s; missing: rank 2, never connected [2]",
-                first.outcome());
+                "timed out: Rank 2 of 5 never connected to node0:29500 (3 s). Was it started? [2]", first.outcome());
     }
 
     /* Lost ranks. */

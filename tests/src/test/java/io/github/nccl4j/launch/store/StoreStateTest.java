@@ -18,7 +18,7 @@ class StoreStateTest {
     private static final long SECOND = TestTime.SECOND;
 
     private final TestTime time = new TestTime();
-    private final StoreState state = new StoreState(3, time.timers());
+    private final StoreState state = new StoreState(3, "node0:29500", time.timers());
 
     private static byte[] bytes(String text) {
         return text.getBytes(StandardCharsets.UTF_8);
@@ -218,11 +218,15 @@ class StoreStateTest {
 
     @Test
     void namesRanksThatNeverConnected() {
-        assertEquals(", never connected", state.describeNeverConnected(List.of(1, 2)));
         state.markJoined(1, "p");
-        assertEquals(", of which never connected: rank 2", state.describeNeverConnected(List.of(1, 2)));
-        assertEquals("", state.describeNeverConnected(List.of(1)));
-        assertEquals("", state.describeNeverConnected(List.of()));
+        assertEquals(List.of(0, 2), state.neverConnected(List.of(0, 1, 2)));
+        assertEquals(List.of(), state.neverConnected(List.of(1)));
+        assertEquals(
+                "Rank 2 of 3 never connected to node0:29500 (300 s). Was it started?",
+                state.describeNeverConnected(List.of(2), 300 * TestTime.SECOND));
+        assertEquals(
+                "Ranks 0, 2 of 3 never connected to node0:29500 (0.5 s). Were they started?",
+                state.describeNeverConnected(List.of(0, 2), TestTime.SECOND / 2));
     }
 
     /* Aborts. */

@@ -76,7 +76,7 @@ class StoreFailuresTest {
                 return store.gather("id", new byte[1], rank == 1 ? Duration.ofSeconds(3) : NEVER);
             }));
         }
-        String expected = "3 of 5 ranks arrived at 'id' within 3 s; missing: ranks 2, 4, never connected";
+        String expected = "Ranks 2, 4 of 5 never connected to 127.0.0.1:" + job.port() + " (3 s). Were they started?";
         for (CompletableFuture<Object> rank : ranks) {
             RendezvousException failure = Job.failure(rank);
             assertEquals(expected, failure.getMessage());
