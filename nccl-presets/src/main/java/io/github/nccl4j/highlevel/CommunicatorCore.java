@@ -23,9 +23,11 @@ import io.github.nccl4j.library.NcclException;
 import java.lang.ref.WeakReference;
 import java.time.Duration;
 import java.util.EnumSet;
+import java.util.Locale;
 import java.util.Set;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
 
 /**
  * The native communicator behind a {@link Communicator}: its handle, its state, exclusive access to it, and the
@@ -557,8 +559,19 @@ final class CommunicatorCore
                     case CLOSED -> "is closed";
                 };
         return new IllegalStateException(
-                this + " " + text + (what.equals("used") ? "" : "; to be " + what + " it must be " + allowed),
+                this + " " + text + (what.equals("used") ? "" : "; to be " + what + " it must " + words(allowed)),
                 ENDED_BY_FAILURE.contains(seen) ? failures.first() : null);
+    }
+
+    /** "be open or suspended", or "not be aborted or closed" for many states. */
+    private static String words(Set<CommunicatorState> allowed) {
+        Set<CommunicatorState> others = EnumSet.complementOf(EnumSet.copyOf(allowed));
+        boolean few = allowed.size() <= others.size();
+        return (few ? "be " : "not be ")
+                + (few ? allowed : others)
+                        .stream()
+                                .map(one -> one.name().toLowerCase(Locale.ROOT))
+                                .collect(Collectors.joining(" or "));
     }
 
     /** The exception for the use of a communicator that is not open. */
@@ -1003,7 +1016,10 @@ final class CommunicatorCore
 
     @Override
     public String toString() {
-        String text = name.isEmpty() ? "communicator" : "communicator '" + name + "'";
+        boolean known = communicatorKey != null && communicatorKey.isKnown();
+        String text = !name.isEmpty()
+                ? "communicator '" + name + "'"
+                : known ? "communicator " + communicatorKey.text() : "communicator";
         return size == 0 ? text : text + " (rank " + rank + " of " + size + " on " + device + ")";
     }
 }

@@ -13,6 +13,7 @@ import java.util.List;
  * @param limit the timeout that was exceeded, or null
  * @param rank the rank that made the call, or -1
  * @param communicatorName the communicator's name, or empty
+ * @param communicatorId the communicator's id, or empty
  * @param libraryPath the path of the library
  * @param versionCode the code from {@code ncclGetVersion}
  * @param library the library in words
@@ -30,6 +31,7 @@ record Failure(
         Duration limit,
         int rank,
         String communicatorName,
+        String communicatorId,
         String libraryPath,
         int versionCode,
         String library,
@@ -49,6 +51,8 @@ record Failure(
         }
         if (!communicatorName.isEmpty()) {
             text.append(" of communicator '").append(communicatorName).append('\'');
+        } else if (!communicatorId.isEmpty()) {
+            text.append(" of communicator ").append(communicatorId);
         }
         if (limit == null) {
             text.append(": ").append(result).append(", ").append(result.meaning());

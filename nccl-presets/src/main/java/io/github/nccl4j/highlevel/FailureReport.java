@@ -11,6 +11,7 @@ final class FailureReport {
     private String description;
     private int rank = -1;
     private String communicatorName = "";
+    private String communicatorId = "";
     private LastError.Messages messages = LastError.Messages.NOTHING;
     private String tail = "";
     private String ranks = "";
@@ -38,6 +39,12 @@ final class FailureReport {
     FailureReport at(int rank, String communicatorName) {
         this.rank = rank;
         this.communicatorName = communicatorName;
+        return this;
+    }
+
+    /** Sets the id of the communicator, which the message has if there is no name. */
+    FailureReport id(String communicatorId) {
+        this.communicatorId = communicatorId;
         return this;
     }
 
@@ -88,6 +95,7 @@ final class FailureReport {
                 limit,
                 rank,
                 communicatorName,
+                communicatorId,
                 SystemText.text(library.path()),
                 library.versionCode(),
                 library.toString(),

@@ -105,6 +105,7 @@ final class Failures {
         return new FailureReport(function, core.library())
                 .of(description)
                 .at(core.expectedRank(), core.name())
+                .id(core.identity())
                 .messages(core.calls().libraryMessages(call));
     }
 

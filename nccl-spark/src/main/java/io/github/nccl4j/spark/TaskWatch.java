@@ -4,6 +4,7 @@ import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.launch.RendezvousTimeoutException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.math.BigDecimal;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -23,6 +24,8 @@ import org.apache.spark.util.TaskFailureListener;
  * read.
  */
 final class TaskWatch {
+    private static final int MILLI_DIGITS = 3;
+
     private static final Logger LOGGER = System.getLogger(TaskWatch.class.getName());
     private static final long PERIOD_MILLIS = 100;
     private static final long EXCHANGE_PERIOD_MILLIS = 5;
@@ -90,7 +93,12 @@ final class TaskWatch {
                         throw killed
                                 ? new TaskKilledException("while it waited for " + what)
                                 : new RendezvousTimeoutException(
-                                        describe(task) + " waited " + limit + " for " + what, List.of());
+                                        describe(task) + " waited "
+                                                + BigDecimal.valueOf(limit.toMillis(), MILLI_DIGITS)
+                                                        .stripTrailingZeros()
+                                                        .toPlainString()
+                                                + " s for " + what,
+                                        List.of());
                     }
                 }
             }

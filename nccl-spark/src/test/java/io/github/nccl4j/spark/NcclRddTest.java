@@ -279,7 +279,7 @@ class NcclRddTest {
                 .mapPartitions((communicator, rows) -> List.of(1).iterator());
         Exception failure = assertThrows(SparkException.class, results::collect);
         assertTrue(failure.getMessage().contains("RendezvousTimeoutException"), failure.getMessage());
-        assertTrue(failure.getMessage().contains("waited PT4S for the 2 tasks at 'card'"), failure.getMessage());
+        assertTrue(failure.getMessage().contains("waited 4 s for the 2 tasks at 'card'"), failure.getMessage());
     }
 
     @Test
@@ -406,7 +406,7 @@ class NcclRddTest {
                     }
                 })
                 .collect();
-        assertEquals(List.of("task 0 of stage S.0 waited PT0.2S for a call"), failures);
+        assertEquals(List.of("task 0 of stage S.0 waited 0.2 s for a call"), failures);
         RELEASE.release();
         await(() -> SEEN.contains("late"));
     }

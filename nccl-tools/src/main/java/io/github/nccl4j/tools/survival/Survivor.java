@@ -37,6 +37,9 @@ import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /** One rank of a round of {@link SurvivalCommand}, in a process of its own. */
 final class Survivor {
@@ -61,6 +64,10 @@ final class Survivor {
 
     /** The value of all elements of a survivor's state, and its step. */
     private static final long STATE = 41;
+
+    /** A sentence about a rank; operations, which may name a root, are indented. */
+    private static final Pattern NAMES_A_RANK =
+            Pattern.compile("^(?!Flight|\\s).*\\brank \\d", Pattern.CASE_INSENSITIVE);
 
     private final Task task;
     private final RankInfo self;
@@ -129,7 +136,7 @@ final class Survivor {
         }
 
         boolean names(int rank) {
-            return exception.matches(".*\\brank " + rank + "\\b.*");
+            return exception.matches("(?i).*\\brank " + rank + "\\b.*");
         }
 
         @Override
@@ -197,8 +204,7 @@ final class Survivor {
             }
         }
         long millis = sinceDeath(store);
-        String exception =
-                lost.getClass().getSimpleName() + ": " + lost.getMessage().replace('\n', ' ');
+        String exception = lost.getClass().getSimpleName() + ": " + summary(lost);
         recovery.recover(task.deadline.plusSeconds(2));
         if (task.returns) {
             boolean right = completes(recovery, numbers, stream, STATE);
@@ -226,6 +232,17 @@ final class Survivor {
         return 0;
     }
 
+    /** The first line of an exception's message without the library, and the lines that name a rank. */
+    static String summary(Exception failure) {
+        List<String> lines = failure.getMessage().lines().toList();
+        return Stream.concat(
+                        lines.stream().limit(1).map(line -> line.replaceFirst(" \\[.*", "")),
+                        lines.stream()
+                                .skip(1)
+                                .filter(line -> NAMES_A_RANK.matcher(line).find()))
+                .collect(Collectors.joining(" "));
+    }
+
     /** Sums until the victim has paused; no rank may get an exception. */
     private void pause(TcpStore store, Recovery recovery, DeviceBuffer<Int64> numbers, CudaStream stream) {
         AtomicBoolean paused = new AtomicBoolean();
@@ -250,8 +267,7 @@ final class Survivor {
             store.barrier("end", patience);
         } catch (NcclException failure) {
             right = false;
-            exception = failure.getClass().getSimpleName() + ": "
-                    + failure.getMessage().replace('\n', ' ');
+            exception = failure.getClass().getSimpleName() + ": " + summary(failure);
         }
         new Report(
                         right,

@@ -156,7 +156,7 @@ final class CreationMisuses {
                     "builder: the deadline " + deadline,
                     IllegalArgumentException.class,
                     () -> Communicator.builder().deadline(deadline),
-                    "deadline must be > 0: " + deadline);
+                    "deadline must be > 0: " + deadline.toSeconds() + " s");
         }
         refusedSilently("abortAll: null", () -> Communicator.abortAll(null));
         add(

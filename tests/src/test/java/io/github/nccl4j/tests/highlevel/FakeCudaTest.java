@@ -135,7 +135,7 @@ class FakeCudaTest {
                 .property("nccl4j.library", cuda.nccl())
                 .run(FakeCudaScenarios.class, "dropped");
         assertEquals(0, outcome.exitCode(), outcome::output);
-        String report = "communicator (rank 0 of 1 on CUDA device 0) was dropped without being closed";
+        String report = " (rank 0 of 1 on CUDA device 0) was dropped without being closed";
         assertTrue(outcome.output().contains(report), outcome::output);
     }
 

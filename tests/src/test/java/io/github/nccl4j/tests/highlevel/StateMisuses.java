@@ -110,11 +110,7 @@ final class StateMisuses {
             if (!allowed.contains(name)) {
                 add(name + " of a communicator that is " + state, ends, w -> {
                     prepare.run(w);
-                    w.refuses(
-                            IllegalStateException.class,
-                            () -> call.run(w.first, w),
-                            "communicator (rank 0 of 2",
-                            words);
+                    w.refuses(IllegalStateException.class, () -> call.run(w.first, w), " (rank 0 of 2", words);
                 });
             }
         });
@@ -140,7 +136,7 @@ final class StateMisuses {
                 add(name + " of a communicator that is pending", false, w -> {
                     MisuseWorld.inGroupGivenUp(() -> {
                         Communicator child = w.first.split(0, 0);
-                        w.refuses(IllegalStateException.class, () -> call.run(child, w), "communicator is pending");
+                        w.refuses(IllegalStateException.class, () -> call.run(child, w), " is pending");
                     });
                 });
             }
@@ -148,8 +144,8 @@ final class StateMisuses {
         add("rank of a communicator that is pending", false, w -> {
             MisuseWorld.inGroupGivenUp(() -> {
                 Communicator child = w.first.split(0, 0);
-                w.refuses(IllegalStateException.class, child::rank, "communicator is pending");
-                w.refuses(IllegalStateException.class, child::size, "communicator is pending");
+                w.refuses(IllegalStateException.class, child::rank, " is pending");
+                w.refuses(IllegalStateException.class, child::size, " is pending");
             });
         });
     }
@@ -162,7 +158,7 @@ final class StateMisuses {
                     MisuseWorld.inGroupGivenUp(() -> {
                         child[0] = w.first.split(0, 0);
                     });
-                    w.refuses(IllegalStateException.class, () -> call.run(child[0], w), "communicator is closed");
+                    w.refuses(IllegalStateException.class, () -> call.run(child[0], w), " is closed");
                     child[0].close();
                     child[0].abort();
                 });
@@ -174,7 +170,7 @@ final class StateMisuses {
         add("resume a second time", false, w -> {
             w.onBoth(communicator -> communicator.suspend(SuspendFlag.MEM));
             w.onBoth(Communicator::resume);
-            w.refuses(IllegalStateException.class, w.first::resume, "is open", "[SUSPENDED]");
+            w.refuses(IllegalStateException.class, w.first::resume, "is open", "must be suspended");
         });
     }
 
@@ -182,7 +178,7 @@ final class StateMisuses {
         add(
                 "resume of a communicator that is open",
                 false,
-                w -> w.refuses(IllegalStateException.class, w.first::resume, "is open", "[SUSPENDED]"));
+                w -> w.refuses(IllegalStateException.class, w.first::resume, "is open", "must be suspended"));
         add("a communicator that owns itself", false, w -> {
             w.refuses(IllegalArgumentException.class, () -> w.first.own(w.first), "can't own itself", "rank 0 of 2");
         });

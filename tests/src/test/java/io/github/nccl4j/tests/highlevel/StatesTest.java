@@ -347,6 +347,22 @@ class StatesTest {
         });
     }
 
+    /** The id tells communicators without a name apart, as in the reports of {@code analyze}. */
+    @Test
+    void messagesNameTheCommunicatorAndTheStatesInWords() {
+        Communicator parent = Communicator.create(UniqueId.create(), 0, 1);
+        Communicator child = parent.split(0, 0);
+        assertTrue(
+                parent.toString().matches("communicator [0-9a-f]{8} \\(rank 0 of 1 on host memory\\)"),
+                parent::toString);
+        assertEquals(parent.toString().replace(" (", ".0.0 ("), child.toString());
+        child.close();
+        parent.close();
+        String message =
+                assertThrows(IllegalStateException.class, child::asyncError).getMessage();
+        assertEquals(child + " is closed; to be asked for errors it must not be aborted or closed", message);
+    }
+
     /** {@code .ci/make-pictures} draws it from the table; the tests above compare the code with the same states. */
     @Test
     void pictureShowsTheChangesOfState() throws Exception {
