@@ -74,13 +74,13 @@ class Bootstrap {
     randomBytes(ownName_, sizeof ownName_);
     listener_ = listenAt(socketName(ownName_));
     joinServer();
-    std::string body = await(AnswerKind::Table);
-    // All have joined: from here on the server knows of the end of each, which may end its old communicator as soon as it can go.
-    members_ = nullptr;
-    table_.resize(static_cast<size_t>(comm_.ranks));
-    memcpy(table_.data(), body.data(), body.size());
-    deadline_ = now() + initTimeout() + kOwnMargin;
     try {
+      std::string body = await(AnswerKind::Table);
+      // All have joined: from here on the server knows of the end of each, which may end its old communicator as soon as it can go.
+      members_ = nullptr;
+      table_.resize(static_cast<size_t>(comm_.ranks));
+      memcpy(table_.data(), body.data(), body.size());
+      deadline_ = now() + initTimeout() + kOwnMargin;
       connectPairs();
     } catch (const Failure& failure) {
       report(failure);
@@ -96,7 +96,8 @@ class Bootstrap {
   void report(const Failure& failure) {
     Report report;
     std::string text = format("rank %d could not connect: %s", comm_.rank, failure.text().c_str());
-    report.code = failure.code();
+    // The abort is no failure of the others.
+    report.code = comm_.lifecycle.is(State::Aborted) ? ncclRemoteError : failure.code();
     memcpy(report.text, text.data(), std::min(text.size(), sizeof report.text - 1));
     sendSome(server_.get(), &report, sizeof report);
   }
@@ -104,10 +105,9 @@ class Bootstrap {
   void checkMembers() {
     try {
       members_->check();
-    } catch (const Failure& failure) {
+    } catch (const Failure&) {
       // What the server says comes first: others may have ended because of it.
       if (readServer()) return;
-      report(failure);
       throw;
     }
   }

@@ -309,6 +309,27 @@ TEST(RankTest, AnAnswerBeforeItsTimeIsRefused) {
       "3: the server of the unique id gave an unexpected answer", initWith(table + answerOf(AnswerKind::Go, "")));
 }
 
+TEST(RankTest, AnAbortIsReportedToTheServer) {
+  UniqueIdLayout layout = UniqueIdLayout::make();
+  Fd listener = listenAt(socketName(layout.name));
+  ncclUniqueId id;
+  memcpy(id.internal, &layout, sizeof layout);
+  Comm comm(0, 2, 0, {});
+  std::string failure;
+  std::thread rank([&] { failure = failureOf([&] { connectRanks(comm, id); }); });
+  Fd joining;
+  while (!acceptFrom(listener, joining)) std::this_thread::yield();
+  Proof proof(layout.secret, socketName(layout.name));
+  while (proof.accept(joining) == Proof::Step::Waiting) std::this_thread::yield();
+  readFrom(joining, sizeof(Hello));
+  comm.requestAbort();
+  rank.join();
+  EXPECT_EQ("3: the init of rank 0 was aborted by ncclCommAbort", failure);
+  Report report = structOf<Report>(readFrom(joining, sizeof(Report)));
+  EXPECT_EQ(ncclRemoteError, report.code);
+  EXPECT_STREQ("rank 0 could not connect: the init of rank 0 was aborted by ncclCommAbort", report.text);
+}
+
 TEST(RankTest, TheEndOfTheServerIsReported) {
   const char* gone = "6: process 42, which made the unique id, went away during the init of rank 0 of 2";
   EXPECT_EQ(gone, initWith(""));
