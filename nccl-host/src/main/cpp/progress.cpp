@@ -26,6 +26,8 @@ constexpr size_t kTurn = 1 << 20;
 constexpr double kFirstComparison = 0.01;
 constexpr double kComparisonPeriod = 1;
 
+/** Maximum number of frames of a rank, which no call awaits, that are taken in a row. */
+constexpr size_t kMostUnawaited = 64;
 
 class Runner {
  public:
@@ -396,14 +398,14 @@ class Runner {
 
   /** Takes the Waiting frames that come next, also those of a peer of which the task wants none. */
   void takeWaiting(Peer& peer) {
-    while (peer.takeWaiting()) task().compareWaiting(peer);
+    for (size_t turn = 0; turn < kMostUnawaited && peer.takeWaiting(); turn++) task().compareWaiting(peer);
   }
 
   /** Takes the frames that no call awaits. */
   void takeUnawaited() {
     for (Peer& peer : comm().peers) {
       takeWaiting(peer);
-      while (!peer.unverified.empty() && peer.receiveFrame() > 0) take(peer);
+      for (size_t turn = 0; turn < kMostUnawaited && !peer.unverified.empty() && peer.receiveFrame() > 0; turn++) take(peer);
     }
   }
 

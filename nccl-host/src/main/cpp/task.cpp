@@ -103,12 +103,16 @@ void Task::verifyLate(Peer& peer) const {
   peer.unverified.pop_front();
 }
 
-void Task::checkBuffered(const Peer& peer) const {
+void Task::checkBuffered(Peer& peer) const {
   const Frame& send = peer.frame;
   bool valid = peer.data.shared() && send.root == comm_.rank && validType(send.type) && send.count <= kMaxBuffered &&
                send.inlined <= kMaxBuffered &&
                send.inlined == send.count * typeSize(static_cast<ncclDataType_t>(send.type));
-  if (!valid) peer.failUnintelligible();
+  // Those that this rank has kept already: it would take memory without end for a peer that does not count them.
+  size_t kept = 0;
+  size_t all = peer.remoteSends.size();
+  while (kept < all && isBuffered(peer.remoteSends[all - 1 - kept].frame)) kept++;
+  if (!valid || kept > kMostBuffered) peer.failUnintelligible();
 }
 
 void Task::keepBuffered(Peer& peer) const {

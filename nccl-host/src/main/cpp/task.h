@@ -192,7 +192,7 @@ class Task {
 
  protected:
   /** Throws unless the peer's frame is a valid buffered Send to this rank. */
-  void checkBuffered(const Peer& peer) const;
+  void checkBuffered(Peer& peer) const;
   /** Throws unless the frames of two ranks announce the same collective. */
   void verify(const Peer& peer, const Frame& theirs, const Frame& mine) const;
   [[noreturn]] void failMismatch(const Peer& peer, const Frame& theirs, const Frame& mine) const;

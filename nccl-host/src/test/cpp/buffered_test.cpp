@@ -478,5 +478,22 @@ TEST(SocketTest, SendsAreNotBuffered) {
   EXPECT_EQ("3: rank 1 sent something unintelligible", pair.collective(Call::AllReduce));
 }
 
+TEST_P(BufferedTest, APeerKeepsToItsNumber) {
+  for (size_t sends : {kMostBuffered + 1, kMostBuffered + 2}) {
+    Pair fresh(GetParam());
+    for (size_t i = 0; i < sends; i++) {
+      Frame frame = fresh.post(Call::Send);
+      frame.op = kBuffered;
+      fresh.send(frame);
+    }
+    Frame frame = fresh.operation(Call::AllReduce).frame();
+    frame.add(&in, sizeof in);
+    fresh.send(frame);
+    EXPECT_EQ(
+        sends <= kMostBuffered + 1 ? "" : "3: rank 1 sent something unintelligible", fresh.collective(Call::AllReduce));
+    EXPECT_LE(fresh.rank.peer(1).remoteSends.size(), kMostBuffered + 1);
+  }
+}
+
 }  // namespace
 }  // namespace host
