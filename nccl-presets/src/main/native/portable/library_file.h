@@ -1,7 +1,7 @@
 /*
- * dlopen for libraries that others have made. dlopen trusts the sizes in a file: a truncated download kills the process with
- * SIGBUS when the missing pages are touched. It waits for a writer if the file is a pipe, says "No such file" of a library for
- * another machine, and takes an empty element of LD_LIBRARY_PATH for the working directory. So the file is looked at first.
+ * dlopen for libraries of others. dlopen trusts the sizes in a file: a truncated download kills the process with SIGBUS
+ * when the missing pages are touched. It waits for a writer if the file is a pipe, reports a library for another machine as
+ * missing, and takes an empty element of LD_LIBRARY_PATH for the working directory. So the file is checked first.
  */
 #ifndef NCCL4J_LIBRARY_FILE_H_
 #define NCCL4J_LIBRARY_FILE_H_
@@ -78,9 +78,11 @@ inline FileCheck checkFile(const std::string& path) {
     unsigned char ident[EI_NIDENT];
     uint16_t type, machine;
   } start;
-  if (!file.read(&start, 0) || memcmp(start.ident, ELFMAG, SELFMAG) != 0) return {"not a shared library (no ELF header)"};
+  if (!file.read(&start, 0) || memcmp(start.ident, ELFMAG, SELFMAG) != 0)
+    return {"not a shared library (no ELF header)"};
   bool is64Bit = start.ident[EI_CLASS] == ELFCLASS64;
-  if (start.ident[EI_DATA] != ELFDATA2LSB) return {"built for a big-endian machine, this machine is little-endian", true};
+  if (start.ident[EI_DATA] != ELFDATA2LSB)
+    return {"built for a big-endian machine, this machine is little-endian", true};
   if (start.machine != kMachine || is64Bit != (sizeof(void*) == 8))
     return {"built for " + machineName(start.machine, is64Bit) + ", this machine is " + machineName(kMachine, true), true};
   ElfW(Ehdr) header;
@@ -89,7 +91,8 @@ inline FileCheck checkFile(const std::string& path) {
   auto size = static_cast<unsigned long long>(st.st_size);
   for (unsigned i = 0; i < header.e_phnum; i++) {
     ElfW(Phdr) segment;
-    if (!file.read(&segment, header.e_phoff + i * sizeof segment)) return {"truncated: its program headers lie beyond its end"};
+    if (!file.read(&segment, header.e_phoff + i * sizeof segment))
+      return {"truncated: its program headers lie beyond its end"};
     if (segment.p_type == PT_LOAD && segment.p_offset + segment.p_filesz > size)
       return {"truncated: it has " + std::to_string(size) + " bytes and needs "
           + std::to_string(static_cast<unsigned long long>(segment.p_offset + segment.p_filesz))};
@@ -147,7 +150,8 @@ class LibraryLookup {
   explicit LibraryLookup(const std::string& name) : name_(name) {
     std::vector<std::string> usual;
     Dl_info own;
-    void* self = dladdr(reinterpret_cast<void*>(&cachedFiles), &own) ? dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
+    bool isFound = dladdr(reinterpret_cast<void*>(&cachedFiles), &own) != 0;
+    void* self = isFound ? dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
     Dl_serinfo size;
     if (self && dlinfo(self, RTLD_DI_SERINFOSIZE, &size) == 0) {
       std::vector<uint64_t> memory(size.dls_size / sizeof(uint64_t) + 1);
@@ -156,9 +160,10 @@ class LibraryLookup {
       for (unsigned i = 0; known && !isDone() && i < size.dls_cnt; i++) {
         const Dl_serpath& folder = folders->dls_serpath[i];
         std::string file = std::string(folder.dls_name) + "/" + name;
+        bool isUnnamed = strcmp(folder.dls_name, ".") == 0 && !isWorkingDirectoryNamed();
         if (folder.dls_flags & LA_SER_DEFAULT) usual.push_back(file);
-        else if (strcmp(folder.dls_name, ".") == 0 && !isWorkingDirectoryNamed()) skipsWorkingDirectory_ = exists(file) || skipsWorkingDirectory_;
-        else look(file);
+        else if (!isUnnamed) look(file);
+        else if (exists(file)) skipsWorkingDirectory_ = true;
       }
     }
     if (self) dlclose(self);
@@ -175,8 +180,8 @@ class LibraryLookup {
   std::string problem() const {
     if (!problem_.empty() || !file_.empty()) return problem_;
     if (!other_.empty()) return other_;
-    return skipsWorkingDirectory_ ? "only in the working directory, which an empty element of LD_LIBRARY_PATH stands for; write \".\""
-                                  : "";
+    return !skipsWorkingDirectory_ ? "" : "only in the working directory, which an empty element of LD_LIBRARY_PATH stands"
+                                          " for; write \".\"";
   }
 
  private:
@@ -207,7 +212,8 @@ inline bool isLoadedAs(const std::string& name) {
         if (segment.p_type != PT_DYNAMIC) continue;
         ElfW(Addr) texts = 0;
         ElfW(Xword) ownName = 0;
-        for (auto entry = reinterpret_cast<const ElfW(Dyn)*>(info->dlpi_addr + segment.p_vaddr); entry->d_tag != DT_NULL; entry++) {
+        auto entry = reinterpret_cast<const ElfW(Dyn)*>(info->dlpi_addr + segment.p_vaddr);
+        for (; entry->d_tag != DT_NULL; entry++) {
           if (entry->d_tag == DT_STRTAB) texts = entry->d_un.d_ptr;
           if (entry->d_tag == DT_SONAME) ownName = entry->d_un.d_val;
         }
