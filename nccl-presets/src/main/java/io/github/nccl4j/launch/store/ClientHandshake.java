@@ -54,6 +54,23 @@ final class ClientHandshake {
         return serverNonce != null;
     }
 
+    /** True if a greeting is that of a store of another version. */
+    static boolean isOfAnotherVersion(ByteBuffer greeting) {
+        return greeting.remaining() > Long.BYTES
+                && greeting.getLong(0) == Wire.MAGIC
+                && greeting.get(Long.BYTES) != Wire.VERSION;
+    }
+
+    /** In place of the hello to a store of another version; all versions understand it. */
+    static byte[] introduction(int rank) {
+        return new Wire.Frame()
+                .number64(Wire.MAGIC)
+                .number8(Wire.VERSION)
+                .number32(rank)
+                .text(Wire.RELEASE)
+                .toBytes();
+    }
+
     /** Checks the greeting and returns the hello. */
     byte[] hello(ByteBuffer greeting) throws IOException {
         if (greeting.getLong() != Wire.MAGIC) {
@@ -62,7 +79,7 @@ final class ClientHandshake {
         byte version = greeting.get();
         if (version != Wire.VERSION) {
             throw unproven("versions of the store's protocol must be equal: " + storeName + " has " + version + ", "
-                    + client + " has " + Wire.VERSION);
+                    + client + " has " + Wire.VERSION + " (nccl4j " + Wire.RELEASE + ")");
         }
         boolean serverHasSecret = greeting.get() == Wire.WITH_SECRET;
         byte[] received = new byte[Wire.NONCE_BYTES];

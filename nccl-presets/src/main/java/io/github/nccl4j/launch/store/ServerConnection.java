@@ -33,6 +33,9 @@ final class ServerConnection extends Connection implements MemberGroups.Member, 
     /** Negative until the rank has joined. */
     private int rank = -1;
 
+    /** The rank that a client which has not joined claims to be. */
+    private int claimedRank = Refusals.UNKNOWN;
+
     /** The number of earlier processes of this rank. */
     private int attempt;
 
@@ -106,14 +109,23 @@ final class ServerConnection extends Connection implements MemberGroups.Member, 
                 Wire.read(frame, this::handleHello);
             } catch (IOException refused) {
                 server.logRefusal(this, refused.getMessage());
+                server.refusals().add(claimedRank, remoteAddress(), refused.getMessage());
                 throw refused;
             }
         }
     }
 
     private Void handleHello(ByteBuffer frame) throws IOException {
-        if (frame.getLong() != Wire.MAGIC || frame.get() != Wire.VERSION) {
-            throw new IOException("the client does not use version " + Wire.VERSION + " of the store's protocol");
+        if (frame.getLong() != Wire.MAGIC) {
+            throw new IOException("the client does not use the store's protocol");
+        }
+        byte version = frame.get();
+        if (version != Wire.VERSION) {
+            int introduced = frame.getInt();
+            String release = Wire.text(frame);
+            claimedRank = Math.max(introduced, Refusals.UNKNOWN);
+            throw new IOException("protocol " + version + " (nccl4j " + release + "), this store speaks " + Wire.VERSION
+                    + " (nccl4j " + Wire.RELEASE + ")");
         }
         Secret secret = server.secret();
         boolean clientHasSecret = frame.get() == Wire.WITH_SECRET;
@@ -156,7 +168,7 @@ final class ServerConnection extends Connection implements MemberGroups.Member, 
     }
 
     private Void handleJoin(ByteBuffer frame) throws IOException {
-        int claimedRank = frame.getInt();
+        claimedRank = frame.getInt();
         if (claimedRank == Wire.OBSERVER) {
             observe();
             return null;
@@ -172,11 +184,13 @@ final class ServerConnection extends Connection implements MemberGroups.Member, 
         StoreJob found = server.job(new StoreJob.Key(name, restart), claim);
         if (found == null) {
             refuse(Wire.ANOTHER_JOB, server.describeJob() + "; this rank is in job '" + name + "', attempt " + restart);
+            server.refusals().add(claimedRank, remoteAddress(), "it is in job '" + name + "', attempt " + restart);
             throw new IOException("the client is in another job or attempt");
         }
         String refusal = found.join(this, claim);
         if (refusal != null) {
             refuse(Wire.FAILED, refusal);
+            server.refusals().add(claimedRank, remoteAddress(), refusal);
             server.forgetIfOver(found);
             throw new IOException(refusal);
         }

@@ -185,6 +185,10 @@ final class StoreClient extends Connection {
     }
 
     private Void handleGreeting(ByteBuffer frame) throws IOException {
+        if (ClientHandshake.isOfAnotherVersion(frame)) {
+            // So that the store can tell the other ranks why this one does not join.
+            send(ClientHandshake.introduction(self.rank()));
+        }
         send(handshake.hello(frame));
         return null;
     }

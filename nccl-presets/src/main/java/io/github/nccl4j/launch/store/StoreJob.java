@@ -38,7 +38,7 @@ final class StoreJob {
     private int joinCount;
 
     /** The job of the rank that keeps the store. */
-    static StoreJob of(RankValues keeper, boolean excludesStrangers, TimerQueue timers) {
+    static StoreJob of(RankValues keeper, boolean excludesStrangers, Refusals refusals, TimerQueue timers) {
         return new StoreJob(
                 keeper.worldSize(),
                 keeper.hasLocalRank(),
@@ -46,11 +46,12 @@ final class StoreJob {
                 "rank 0",
                 excludesStrangers,
                 Endpoint.format(keeper.masterAddress(), keeper.masterPort()),
+                refusals,
                 timers);
     }
 
     /** A job whose properties are unknown before its first rank joins. */
-    static StoreJob of(Claim first, boolean excludesStrangers, String address, TimerQueue timers) {
+    static StoreJob of(Claim first, boolean excludesStrangers, String address, Refusals refusals, TimerQueue timers) {
         return new StoreJob(
                 first.worldSize,
                 first.hasLocalRank,
@@ -58,6 +59,7 @@ final class StoreJob {
                 "rank " + first.rank + ", which came first,",
                 excludesStrangers,
                 address,
+                refusals,
                 timers);
     }
 
@@ -68,13 +70,14 @@ final class StoreJob {
             String reference,
             boolean excludesStrangers,
             String address,
+            Refusals refusals,
             TimerQueue timers) {
         this.worldSize = worldSize;
         this.hasLocalRank = hasLocalRank;
         this.local = local;
         this.reference = reference;
         this.excludesStrangers = excludesStrangers;
-        state = new StoreState(worldSize, address, timers);
+        state = new StoreState(worldSize, address, refusals, timers);
     }
 
     StoreState state() {

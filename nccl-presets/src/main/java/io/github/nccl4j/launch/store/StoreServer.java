@@ -71,6 +71,7 @@ public final class StoreServer implements EventLoop.Handler {
     private SelectionKey key;
     private final Set<ServerConnection> handshakes = new LinkedHashSet<>();
     private final Set<ServerConnection> observers = new LinkedHashSet<>();
+    private final Refusals refusals;
     private final CountDownLatch closed = new CountDownLatch(1);
     private long refusalCount;
     private boolean checking;
@@ -80,9 +81,10 @@ public final class StoreServer implements EventLoop.Handler {
         this.secret = secret;
         this.loop = loop;
         this.listener = listener;
+        refusals = new Refusals(loop.timers());
         if (self != null) {
             StoreJob.Key own = new StoreJob.Key(self.job(), self.restart());
-            jobs.put(own, StoreJob.of(self, excludesStrangers(own), loop.timers()));
+            jobs.put(own, StoreJob.of(self, excludesStrangers(own), refusals, loop.timers()));
         }
     }
 
@@ -242,7 +244,7 @@ public final class StoreServer implements EventLoop.Handler {
             }
             String address = Endpoint.format(
                     address().getAddress().getHostAddress(), address().getPort());
-            found = StoreJob.of(first, excludesStrangers(wanted), address, loop.timers());
+            found = StoreJob.of(first, excludesStrangers(wanted), address, refusals, loop.timers());
             jobs.put(wanted, found);
         }
         return found;
@@ -280,6 +282,10 @@ public final class StoreServer implements EventLoop.Handler {
                 .map(one ->
                         one.getValue().observed(one.getKey().job(), one.getKey().restart()))
                 .toList();
+    }
+
+    Refusals refusals() {
+        return refusals;
     }
 
     /** Logs refusals 1, 10, 100, ... so that an attack does not fill the log. */

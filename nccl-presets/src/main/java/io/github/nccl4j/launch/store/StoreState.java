@@ -30,6 +30,7 @@ final class StoreState {
 
     private final TimerQueue timers;
     private final String address;
+    private final Refusals refusals;
     private final List<Integer> allRanks;
     private final Map<String, byte[]> values = new HashMap<>();
     private final Map<String, Set<Wait>> waits = new HashMap<>();
@@ -93,9 +94,10 @@ final class StoreState {
      *
      * @param address the address at which the ranks meet, for messages
      */
-    StoreState(int size, String address, TimerQueue timers) {
+    StoreState(int size, String address, Refusals refusals, TimerQueue timers) {
         this.timers = timers;
         this.address = address;
+        this.refusals = refusals;
         allRanks = IntStream.range(0, size).boxed().toList();
         processes = new String[size];
         attempts = new int[size];
@@ -214,8 +216,10 @@ final class StoreState {
     /** Describes ranks that have never connected, after a time. */
     String describeNeverConnected(List<Integer> ranks, long nanos) {
         String all = MessageText.ranks(ranks);
+        String refused = refusals.describe(ranks);
         return "R" + all.substring(1) + " of " + processes.length + " never connected to " + address + " ("
-                + MessageText.seconds(nanos) + "). " + (ranks.size() == 1 ? "Was it started?" : "Were they started?");
+                + MessageText.seconds(nanos) + "). "
+                + (!refused.isEmpty() ? refused : ranks.size() == 1 ? "Was it started?" : "Were they started?");
     }
 
     /* Keys. */

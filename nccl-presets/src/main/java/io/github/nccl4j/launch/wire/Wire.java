@@ -15,7 +15,8 @@ import java.util.List;
  *
  * <ol>
  *   <li>Greeting, server to client: {@link #MAGIC}, {@link #VERSION}, {@link #WITH_SECRET} or {@link #WITHOUT_SECRET}, nonce.
- *   <li>Hello, client to server: the same, and the client's proof if both have a secret.
+ *   <li>Hello, client to server: the same, and the client's proof if both have a secret. To a server of another version the
+ *       client sends instead: {@link #MAGIC}, its {@link #VERSION}, its rank, its {@link #RELEASE}; and it leaves.
  *   <li>Proof, server to client: status and the server's proof, or status and reason of a refusal. With a secret, all further
  *       frames are sealed.
  *   <li>Join, client to server: rank, world size, attempt, local rank, job, process, interval of its heartbeats and
@@ -32,6 +33,10 @@ public final class Wire {
     public static final long MAGIC = 0x6e63636c346a5354L;
 
     public static final byte VERSION = 5;
+
+    /** The release of nccl4j, in a frame before the proof: at most 32 characters. */
+    public static final String RELEASE = release(Wire.class.getPackage().getImplementationVersion());
+
     public static final byte WITHOUT_SECRET = 0;
     public static final byte WITH_SECRET = 1;
     public static final int NONCE_BYTES = 32;
@@ -125,6 +130,10 @@ public final class Wire {
     }
 
     private Wire() {}
+
+    private static String release(String version) {
+        return version == null ? "of an unknown release" : version.substring(0, Math.min(version.length(), 32));
+    }
 
     /** Reads a part of a frame. */
     public interface Reader<T> {

@@ -33,7 +33,7 @@ class InquiriesTest {
     private static final Duration TWO_SECONDS = Duration.ofSeconds(2);
 
     private final TestTime time = new TestTime();
-    private final StoreState state = new StoreState(130, "node0:29500", time.timers());
+    private final StoreState state = new StoreState(130, "node0:29500", new Refusals(time.timers()), time.timers());
     private final List<String> log = new ArrayList<>();
 
     /** The requests of one rank, with their status before the content of the response. */

@@ -20,7 +20,7 @@ class PendingCollectiveTest {
     private static final long SECOND = TestTime.SECOND;
 
     private final TestTime time = new TestTime();
-    private final StoreState state = new StoreState(5, "node0:29500", time.timers());
+    private final StoreState state = new StoreState(5, "node0:29500", new Refusals(time.timers()), time.timers());
 
     private PendingCollective collective(Kind kind, int root, Integer... ranks) {
         return new PendingCollective("id", new Signature(kind, List.of(ranks), List.of(), root), state);

@@ -193,6 +193,14 @@ class StoreClientTest {
         Rank rank = store.accept();
         rank.send(TestListener.greeting(Wire.MAGIC, version, mode));
         RefusedException refused = assertInstanceOf(RefusedException.class, failure(client.joined()));
+        if (version != Wire.VERSION) {
+            // The rank introduces itself, so that the store can tell the others why it does not join.
+            ByteBuffer introduction = rank.receive();
+            assertEquals(Wire.MAGIC, introduction.getLong());
+            assertEquals(Wire.VERSION, introduction.get());
+            assertEquals(1, introduction.getInt());
+            assertEquals(Wire.RELEASE, Wire.text(introduction));
+        }
         // A process that does not know the secret may have sent the greeting.
         assertEquals(secret != null, refused.isRetryable());
         rank.requireEnd();
@@ -205,7 +213,7 @@ class StoreClientTest {
         int other = Wire.VERSION + 1;
         assertEquals(
                 "versions of the store's protocol must be equal: rank 0 has " + other + ", this rank has "
-                        + Wire.VERSION,
+                        + Wire.VERSION + " (nccl4j " + Wire.RELEASE + ")",
                 refused(null, other, Wire.WITHOUT_SECRET));
         assertEquals(
                 "rank 0 has a secret, and this rank has none: set NCCL4J_STORE_SECRET or NCCL4J_STORE_SECRET_FILE for all"

@@ -18,7 +18,7 @@ class StoreStateTest {
     private static final long SECOND = TestTime.SECOND;
 
     private final TestTime time = new TestTime();
-    private final StoreState state = new StoreState(3, "node0:29500", time.timers());
+    private final StoreState state = new StoreState(3, "node0:29500", new Refusals(time.timers()), time.timers());
 
     private static byte[] bytes(String text) {
         return text.getBytes(StandardCharsets.UTF_8);

@@ -11,9 +11,11 @@ import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.RendezvousTimeoutException;
 import io.github.nccl4j.launch.TcpStore;
+import io.github.nccl4j.launch.wire.Wire;
 import io.github.nccl4j.tests.ChildJvm;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.net.Socket;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -196,6 +198,36 @@ class StoreFailuresTest {
         assertTrue(
                 message(other).matches("rank 1 can't join the store at .* expects 4 ranks, rank 0 expects 3"),
                 message(other));
+    }
+
+    /** A rank of another release, and one of another job: the ranks that wait for them get the reasons. */
+    @Test
+    void refusedRanksAreNamedWithTheirReasons() throws Exception {
+        TcpStore root = job.open(job.rank(0, 3), Job.settings());
+        try (Socket old = new Socket("127.0.0.1", job.port())) {
+            byte[] introduction = new Wire.Frame()
+                    .number64(Wire.MAGIC)
+                    .number8(4)
+                    .number32(1)
+                    .text("0.0.9")
+                    .toBytes();
+            old.getOutputStream().write(new Wire.Frame().bytes(introduction).toBytes());
+            // The greeting, then the end: the store has refused.
+            old.getInputStream().readAllBytes();
+        }
+        assertThrows(
+                RendezvousException.class,
+                () -> Job.settings().timeout(Job.SHORT).open(job.rank(2, 3, "other", 0)));
+        String message = assertThrows(RendezvousTimeoutException.class, () -> root.barrier("b", Job.SHORT))
+                .getMessage();
+        String ago = " was refused \\d+(\\.\\d+)? s ago \\(127.0.0.1\\): ";
+        assertTrue(
+                message.matches(
+                        "Ranks 1, 2 of 3 never connected to 127.0.0.1:" + job.port() + " \\(0.7 s\\)\\. Rank 1" + ago
+                                + "protocol 4 \\(nccl4j 0.0.9\\), this store speaks " + Wire.VERSION
+                                + " \\(nccl4j .*\\)\\. Rank 2"
+                                + ago + "it is in job 'other', attempt 0"),
+                message);
     }
 
     /** Without a name of the job, another job of the machine may use the same port. */
