@@ -119,8 +119,8 @@ public final class TcpStore implements Store {
     /**
      * Returns the store of this process, with the settings of the environment. The first call opens it. It stays open until the
      * process ends; closing it does nothing. The process of rank 0 delays its end for up to two seconds, until the other ranks
-     * have fetched the values of completed broadcasts and the reason of an abort. {@code Communicator.fromEnvironment()} uses this
-     * store, in scopes of its own.
+     * have fetched the values of completed broadcasts and the reason of an abort, and while it has open communicators of this store,
+     * which a shutdown hook of the program may close. {@code Communicator.fromEnvironment()} uses this store, in scopes of its own.
      *
      * @param self this rank; the same in every call, but it may have been {@linkplain Rendezvous#locate located} meanwhile
      * @param timeout the timeout of opening, if this call opens the store, and of calls without a timeout

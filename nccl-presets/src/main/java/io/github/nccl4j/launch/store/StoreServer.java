@@ -43,6 +43,9 @@ public final class StoreServer implements EventLoop.Handler {
     private static final long CLOSE_NOTICE_SECONDS = 1;
     private static final long LATE_RANK_SECONDS = 2;
 
+    /** Time for a shutdown hook of the program to close the communicators of the rank that keeps the store. */
+    private static final long KEEPER_SECONDS = 2;
+
     /** Connections that may be in their handshake at a store that does not know the number of ranks. */
     private static final int UNKNOWN_RANKS = 4096;
 
@@ -346,13 +349,16 @@ public final class StoreServer implements EventLoop.Handler {
 
     /**
      * Closes the store after the connected ranks have fetched all broadcast values, or after the timeout. After an abort it
-     * stays open for up to {@link #LATE_RANK_SECONDS} so that ranks that join late get the reason.
+     * stays open for up to {@link #LATE_RANK_SECONDS} so that ranks that join late get the reason, and for up to {@link
+     * #KEEPER_SECONDS} while the rank that keeps it is in a group, whose members would take its end for a loss.
      */
     public void close(Duration timeout) {
         long nanos = Arguments.nanoseconds(timeout);
         long start = loop.now();
         loop.execute(() -> closeWhenDelivered(
-                start + nanos, start + Math.min(nanos, TimeUnit.SECONDS.toNanos(LATE_RANK_SECONDS))));
+                start + nanos,
+                start + Math.min(nanos, TimeUnit.SECONDS.toNanos(LATE_RANK_SECONDS)),
+                start + Math.min(nanos, TimeUnit.SECONDS.toNanos(KEEPER_SECONDS))));
         try {
             closed.await(nanos + TimeUnit.SECONDS.toNanos(2 * CLOSE_NOTICE_SECONDS), TimeUnit.NANOSECONDS);
             loop.close();
@@ -363,28 +369,35 @@ public final class StoreServer implements EventLoop.Handler {
         }
     }
 
-    private void closeWhenDelivered(long deadline, long lateRankDeadline) {
+    private void closeWhenDelivered(long deadline, long lateRankDeadline, long keeperDeadline) {
         long now = loop.now();
         boolean isUndelivered =
                 jobs.values().stream().anyMatch(job -> job.state().hasUndelivered());
         boolean isUnnotified =
                 jobs.values().stream().anyMatch(job -> job.state().hasUnnotifiedRank());
-        if (isUndelivered && now - deadline < 0 || isUnnotified && now - lateRankDeadline < 0) {
+        boolean isMember = jobs.values().stream().anyMatch(StoreServer::isKeeperMember);
+        if (isUndelivered && now - deadline < 0
+                || isUnnotified && now - lateRankDeadline < 0
+                || isMember && now - keeperDeadline < 0) {
             loop.timers()
                     .schedule(
                             now + TimeUnit.MILLISECONDS.toNanos(1),
-                            () -> closeWhenDelivered(deadline, lateRankDeadline));
+                            () -> closeWhenDelivered(deadline, lateRankDeadline, keeperDeadline));
             return;
         }
         for (StoreJob job : jobs.values()) {
-            boolean keeperIsLost = job.joined().stream()
-                    .anyMatch(one -> one.isKeeper() && job.groups().isMember(one));
+            boolean keeperIsLost = isKeeperMember(job);
             String reason = job.state().closeReason(name());
             List.copyOf(job.joined()).forEach(connection -> connection.sendCloseNotice(reason, keeperIsLost));
         }
         List.copyOf(observers)
                 .forEach(connection -> connection.sendCloseNotice(name() + " has closed its store", false));
         closeWhenSent(loop.now() + TimeUnit.SECONDS.toNanos(CLOSE_NOTICE_SECONDS));
+    }
+
+    private static boolean isKeeperMember(StoreJob job) {
+        return job.joined().stream()
+                .anyMatch(one -> one.isKeeper() && job.groups().isMember(one));
     }
 
     private void closeWhenSent(long deadline) {

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.nccl4j.launch.Membership;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.RendezvousTimeoutException;
 import io.github.nccl4j.launch.env.Launcher;
@@ -34,6 +35,8 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.function.Executable;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests of {@link StoreSession} and {@link StoreConnector} against a store of this test, which may send anything. */
 @Timeout(60)
@@ -265,6 +268,31 @@ class StoreSessionTest {
                 .getMessage();
         assertEquals("rank 0 has lost its connection to " + session.name() + ": rank 0 has closed its store", message);
         session.close();
+    }
+
+    /** As the hook of the process does while another hook closes a communicator. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void serverWaitsForTheEndOfItsMember(boolean leaves) throws Exception {
+        StoreSession session =
+                StoreSession.open(rank(0, 2, "127.0.0.1", Ports.free()), TestSession.settings(LONG, true, NONE));
+        Membership member = session.memberships().enter("group", 0, lost -> {});
+        Thread hook = new Thread(() -> session.closeServer(LONG));
+        hook.start();
+        while (hook.isAlive() && hook.getState() != Thread.State.TIMED_WAITING) {
+            Thread.onSpinWait();
+        }
+        try (TestLog log = new TestLog()) {
+            // The store still serves.
+            assertEquals(List.of(), session.gone(LONG));
+            if (leaves) {
+                member.close();
+            }
+            hook.join(LONG.toMillis());
+            assertFalse(hook.isAlive());
+            session.close();
+            assertEquals(leaves ? 0 : 1, log.lines().size(), log.lines()::toString);
+        }
     }
 
     /** The heartbeats are invalid, so that the server refuses its own rank. */
