@@ -20,14 +20,14 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Stream;
 
 /**
- * Starts child processes that never outlive this JVM.
+ * Starts child processes that do not outlive this JVM.
  *
  * <p>The first child starts a guard: one {@code /bin/sh} process per JVM that holds the list of running children. When this JVM
  * ends for any reason, including {@code kill -9} and lack of memory, the guard kills (SIGKILL) the children and their
  * descendants, including stopped ones. A system without {@code /bin/sh} has no guard.
  *
  * <p>The environment variable {@value #VARIABLE}, which descendants inherit, identifies them: the links from parent to child are
- * lost when a process in between ends.
+ * lost when a process in between ends. A descendant that has removed the variable, and whose parent has ended, is not found.
  *
  * <p>Thread-safe.
  */
