@@ -136,6 +136,7 @@ hfds optionId,value,vendorId
 CLSS public final io.github.nccl4j.highlevel.Communicator
 fld public final static java.time.Duration DEFAULT_DEADLINE
 fld public final static java.time.Duration NO_DEADLINE
+innr public abstract interface static Body
 innr public final static !enum State
 intf java.lang.AutoCloseable
 meth public !varargs io.github.nccl4j.highlevel.Window registerWindow(io.github.nccl4j.highlevel.DeviceBuffer<?>,io.github.nccl4j.highlevel.WindowFlag[])
@@ -177,6 +178,7 @@ meth public <%0 extends io.github.nccl4j.highlevel.Element> void scatterv(io.git
 meth public <%0 extends io.github.nccl4j.highlevel.Element> void scatterv(io.github.nccl4j.highlevel.DeviceBuffer<{%%0}>,long[],long[],io.github.nccl4j.highlevel.DeviceBuffer<{%%0}>,int,io.github.nccl4j.highlevel.CudaStream)
 meth public <%0 extends io.github.nccl4j.highlevel.Element> void send(io.github.nccl4j.highlevel.DeviceBuffer<{%%0}>,int,io.github.nccl4j.highlevel.CudaStream)
 meth public <%0 extends io.github.nccl4j.highlevel.Element> void sendRecv(io.github.nccl4j.highlevel.DeviceBuffer<{%%0}>,int,io.github.nccl4j.highlevel.DeviceBuffer<{%%0}>,int,io.github.nccl4j.highlevel.CudaStream)
+meth public <%0 extends java.lang.Exception> void run(io.github.nccl4j.highlevel.Communicator$Body<{%%0}>) throws {%%0}
 meth public boolean isBlocking()
 meth public int rank()
 meth public int size()
@@ -223,6 +225,11 @@ meth public void waitSignal(int,io.github.nccl4j.highlevel.CudaStream)
 supr java.lang.Object
 hfds allToAllvOperations,checks,composed,core,creation,derived,device,hasAllToAll,hasGather,hasScatter,onAddresses,oneSidedOperations,operations,policy,streams,watch,windows
 hcls CoreListener
+
+CLSS public abstract interface static io.github.nccl4j.highlevel.Communicator$Body<%0 extends java.lang.Exception>
+ outer io.github.nccl4j.highlevel.Communicator
+ anno 0 java.lang.FunctionalInterface()
+meth public abstract void run(io.github.nccl4j.highlevel.Communicator) throws {io.github.nccl4j.highlevel.Communicator$Body%0}
 
 CLSS public final static !enum io.github.nccl4j.highlevel.Communicator$State
  outer io.github.nccl4j.highlevel.Communicator
@@ -349,7 +356,7 @@ meth public void record(io.github.nccl4j.highlevel.CudaStream)
 meth public void synchronize()
 meth public void synchronize(java.time.Duration)
 supr java.lang.Object
-hfds device,handle,hostTime,lifetime,recorded,timing
+hfds device,handle,hostTime,lifetime,operations,recorded,timing
 
 CLSS public final io.github.nccl4j.highlevel.CudaException
 cons public init(java.lang.String,int,java.lang.String,java.lang.String)
@@ -370,7 +377,7 @@ meth public static <%0 extends java.lang.Exception> io.github.nccl4j.highlevel.C
 meth public void close()
 meth public void launch(io.github.nccl4j.highlevel.CudaStream)
 supr java.lang.Object
-hfds CAPTURES,CAPTURING,OF_THREAD,device,executable,kept,launches,lifetime,onClose
+hfds CAPTURES,CAPTURING,OF_THREAD,communicators,device,executable,kept,launches,lifetime,onClose
 hcls Origin
 
 CLSS public abstract interface static io.github.nccl4j.highlevel.CudaGraph$Body<%0 extends java.lang.Exception>
@@ -402,7 +409,7 @@ meth public void synchronize()
 meth public void synchronize(java.time.Duration)
 meth public void waitFor(io.github.nccl4j.highlevel.CudaEvent)
 supr java.lang.Object
-hfds LEGACY,closed,device,deviceCode,handle,lifetime,owner
+hfds LEGACY,closed,device,deviceCode,handle,lifetime,nonBlocking,owner
 
 CLSS public final !enum io.github.nccl4j.highlevel.DataType
 fld public final static io.github.nccl4j.highlevel.DataType BFLOAT16
@@ -483,7 +490,7 @@ meth public void copyToAsync(java.nio.Buffer,io.github.nccl4j.highlevel.CudaStre
 meth public void fill(double)
 meth public void fill(long)
 supr java.lang.Object
-hfds address,bytes,closed,device,free,keptAlive,kind,length,lifetime,parent,pinnedBy,root,type,typeCode,windowMemory
+hfds address,bytes,closed,device,free,keptAlive,kind,length,lifetime,parent,pinnedBy,root,segments,type,typeCode,windowMemory
 
 CLSS public final !enum io.github.nccl4j.highlevel.Dlpack
 fld public final static io.github.nccl4j.highlevel.Dlpack UNVERSIONED
@@ -891,7 +898,7 @@ meth public static void prepare()
 meth public static void start()
 meth public static void stop()
 supr java.lang.Object
-hfds ASSEMBLER,BATCH,CREATIONS,FILES,LINGER,LOCK,LOGS,OLDEST,PAUSE,PLUGIN,PROPERTY,READING,SUBSCRIBERS,SWEEP_EVERY,batch,prepared,published,recording,settingRead,stopped,thread,wallOffset
+hfds ASSEMBLER,BATCH,CREATIONS,FILES,KERNEL_MEMORY,LINGER,LOCK,LOGS,OLDEST,OLDEST_WITH_SHARED_MEMORY_CHECK,PAUSE,PLUGIN,PROPERTY,READING,SUBSCRIBERS,SWEEP_EVERY,batch,prepared,published,recording,settingRead,stopped,thread,wallOffset,warnedOfMemory
 
 CLSS public final static io.github.nccl4j.highlevel.Profiler$Statistics
  outer io.github.nccl4j.highlevel.Profiler
@@ -925,7 +932,7 @@ meth public java.util.List<java.lang.Integer> members()
 meth public static io.github.nccl4j.highlevel.Recovery begin(io.github.nccl4j.launch.Store,java.lang.String,io.github.nccl4j.highlevel.CommunicatorBuilder)
 meth public void close()
 supr java.lang.Object
-hfds MAX_ROUNDS,NOTICE,agreement,boundary,builder,changed,communicator,hasState,members,round,store
+hfds MAX_ROUNDS,NOTICE,agreement,boundary,builder,changed,communicator,device,hasState,members,round,store
 
 CLSS public io.github.nccl4j.highlevel.ReduceOp
 fld public final static io.github.nccl4j.highlevel.ReduceOp AVG
@@ -1091,6 +1098,7 @@ CLSS public final io.github.nccl4j.highlevel.Work
 meth public boolean isDone()
 meth public java.lang.String toString()
 meth public java.util.concurrent.CompletableFuture<java.lang.Void> toFuture()
+meth public java.util.concurrent.CompletableFuture<java.lang.Void> toFuture(java.util.concurrent.Executor)
 meth public void await()
 meth public void await(java.time.Duration)
 supr java.lang.Object
@@ -1318,6 +1326,7 @@ meth public int port()
 meth public java.lang.String address()
 meth public java.lang.String toString()
 meth public static io.github.nccl4j.launch.TcpStoreServer start(java.net.InetAddress,int)
+meth public static io.github.nccl4j.launch.TcpStoreServer start(java.net.InetAddress,int,byte[])
 meth public void close()
 supr java.lang.Object
 hfds server
@@ -1378,8 +1387,14 @@ meth public static int streamQuery(long)
 meth public static int streamSynchronize(long)
  anno 0 org.bytedeco.javacpp.annotation.Name(java.lang.String[] value=["hostStreamSynchronize"])
  anno 0 org.bytedeco.javacpp.annotation.Namespace(java.lang.String value="nccl4j")
+meth public static int streamSynchronizeFor(long,double)
+ anno 0 org.bytedeco.javacpp.annotation.Name(java.lang.String[] value=["hostStreamSynchronizeFor"])
+ anno 0 org.bytedeco.javacpp.annotation.Namespace(java.lang.String value="nccl4j")
 meth public static int streamWaitEvent(long,long)
  anno 0 org.bytedeco.javacpp.annotation.Name(java.lang.String[] value=["hostStreamWaitEvent"])
+ anno 0 org.bytedeco.javacpp.annotation.Namespace(java.lang.String value="nccl4j")
+meth public static long busyStreams()
+ anno 0 org.bytedeco.javacpp.annotation.Name(java.lang.String[] value=["hostBusyStreams"])
  anno 0 org.bytedeco.javacpp.annotation.Namespace(java.lang.String value="nccl4j")
 supr java.lang.Object
 
@@ -1400,38 +1415,26 @@ CLSS public final io.github.nccl4j.library.NativeLibrary
 innr public final static Candidate
 innr public final static EngineChoice
 meth public static boolean isLoaded()
- anno 0 org.bytedeco.javacpp.annotation.Namespace(java.lang.String value="nccl4j")
 meth public static boolean isVccl()
- anno 0 org.bytedeco.javacpp.annotation.Namespace(java.lang.String value="nccl4j")
 meth public static boolean provides(java.lang.String)
- anno 0 org.bytedeco.javacpp.annotation.Namespace(java.lang.String value="nccl4j")
- anno 1 org.bytedeco.javacpp.annotation.Cast(java.lang.String[] value=["const char*"])
 meth public static boolean wasCalled(java.lang.String)
- anno 0 org.bytedeco.javacpp.annotation.Namespace(java.lang.String value="nccl4j")
- anno 1 org.bytedeco.javacpp.annotation.Cast(java.lang.String[] value=["const char*"])
 meth public static int alltoAllvArguments()
- anno 0 org.bytedeco.javacpp.annotation.Name(java.lang.String[] value=["alltoAllvForm"])
- anno 0 org.bytedeco.javacpp.annotation.Namespace(java.lang.String value="nccl4j")
 meth public static int gpuCount()
- anno 0 org.bytedeco.javacpp.annotation.Namespace(java.lang.String value="nccl4j")
 meth public static int versionCode()
- anno 0 org.bytedeco.javacpp.annotation.Namespace(java.lang.String value="nccl4j")
 meth public static io.github.nccl4j.library.Engine engine()
 meth public static io.github.nccl4j.library.NativeLibrary$EngineChoice automaticEngine(int)
 meth public static java.lang.String path()
 meth public static java.lang.String release(java.lang.String)
- anno 0 org.bytedeco.javacpp.annotation.Name(java.lang.String[] value=["releaseOf"])
- anno 0 org.bytedeco.javacpp.annotation.Namespace(java.lang.String value="nccl4j")
- anno 1 org.bytedeco.javacpp.annotation.Cast(java.lang.String[] value=["const char*"])
 meth public static java.lang.String version()
 meth public static java.util.List<io.github.nccl4j.library.NativeLibrary$Candidate> candidates()
 meth public static java.util.List<java.lang.String> otherCopies()
 meth public static void initialize()
 meth public static void setVariable(java.lang.String,java.lang.String)
+meth public static void unpack(java.lang.Class<?>)
 meth public static void use(io.github.nccl4j.library.Engine)
 meth public static void use(java.lang.String)
 supr java.lang.Object
-hfds ALL_TO_ALL_V,ENGINE,HOST_RESOURCE,LIBRARY,LONGEST_PATH
+hfds ALL_TO_ALL_V,ENGINE,HOST_RESOURCE,LIBRARY,LONGEST_PATH,failure
 
 CLSS public final static io.github.nccl4j.library.NativeLibrary$Candidate
  outer io.github.nccl4j.library.NativeLibrary
@@ -1469,6 +1472,11 @@ cons public init(java.lang.String)
 meth public java.lang.String helpId()
 supr io.github.nccl4j.library.NcclException
 hfds serialVersionUID
+
+CLSS public final io.github.nccl4j.library.SecretFile
+meth public static byte[] read(java.nio.file.Path) throws java.io.IOException
+supr java.lang.Object
+hfds OF_OTHERS,PERMISSIONS,READ_BY_GROUP
 
 CLSS public final io.github.nccl4j.library.StructInitializers
  anno 0 org.bytedeco.javacpp.annotation.Properties(java.lang.Class[] inherit=[class io.github.nccl4j.presets.nccl], java.lang.String global="", java.lang.String helper="", java.lang.String target="", java.lang.String[] names=[], org.bytedeco.javacpp.annotation.Platform[] value=[])
@@ -1518,7 +1526,7 @@ meth public static java.lang.String defaultAddress()
 meth public void close()
 meth public void monitor(io.github.nccl4j.ras.RasFormat,java.util.Set<io.github.nccl4j.ras.RasEvents>,java.util.function.Consumer<java.lang.String>)
 supr java.lang.Object
-hfds ATTEMPT_NANOS,GATHERINGS,GATHER_SECONDS,MAX_LINE_BYTES,MAX_REPORT_BYTES,MAX_TIMEOUT_SECONDS,NO_DEADLINE,PROTOCOL,asked,in,remote,service,socket
+hfds ATTEMPT_NANOS,GATHERINGS,GATHER_SECONDS,MAX_LINE_BYTES,MAX_REPORT_BYTES,MAX_TIMEOUT_SECONDS,NO_DEADLINE,PROTOCOL,asked,gatherSeconds,in,remote,service,socket
 
 CLSS public final !enum io.github.nccl4j.ras.RasDefect
 fld public final static io.github.nccl4j.ras.RasDefect CHANGED_PROCESSES

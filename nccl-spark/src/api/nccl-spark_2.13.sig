@@ -20,6 +20,7 @@ supr java.lang.Object
 hfds deadline,rdd,settings
 
 CLSS abstract interface io.github.nccl4j.spark.package-info
+ anno 0 org.jspecify.annotations.NullMarked()
 
 CLSS public abstract interface java.io.Serializable
 
@@ -69,4 +70,10 @@ CLSS public abstract interface !annotation java.lang.annotation.Target
  anno 0 java.lang.annotation.Target(java.lang.annotation.ElementType[] value=[ANNOTATION_TYPE])
 intf java.lang.annotation.Annotation
 meth public abstract java.lang.annotation.ElementType[] value()
+
+CLSS public abstract interface !annotation org.jspecify.annotations.NullMarked
+ anno 0 java.lang.annotation.Documented()
+ anno 0 java.lang.annotation.Retention(java.lang.annotation.RetentionPolicy value=RUNTIME)
+ anno 0 java.lang.annotation.Target(java.lang.annotation.ElementType[] value=[MODULE, PACKAGE, TYPE, METHOD, CONSTRUCTOR])
+intf java.lang.annotation.Annotation
 

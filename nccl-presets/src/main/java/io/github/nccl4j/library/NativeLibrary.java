@@ -17,7 +17,6 @@ import org.bytedeco.javacpp.annotation.Name;
 import org.bytedeco.javacpp.annotation.Namespace;
 import org.bytedeco.javacpp.annotation.Properties;
 import org.bytedeco.javacpp.annotation.StdString;
-import org.jspecify.annotations.Nullable;
 
 /**
  * The native library behind {@link io.github.nccl4j.global.nccl}: its choice, its version, and its functions.
@@ -51,7 +50,7 @@ public final class NativeLibrary {
     private static final String HOST_RESOURCE = "io/github/nccl4j/host/%s/libnccl4j_host.so";
 
     /** The reason why this class's native methods cannot be called; null if they can. */
-    private static @Nullable NcclLibraryException failure;
+    private static NcclLibraryException failure;
 
     static {
         try {

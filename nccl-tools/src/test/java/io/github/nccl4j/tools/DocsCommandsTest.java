@@ -45,6 +45,7 @@ class DocsCommandsTest {
             "gpu", List.of("./nccl4j", "nvcc", "startup.py"),
             "cluster",
                     List.of(
+                            "zkCli.sh",
                             "torchrun",
                             "mpirun",
                             "srun",

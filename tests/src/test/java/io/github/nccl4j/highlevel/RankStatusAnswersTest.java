@@ -121,7 +121,8 @@ class RankStatusAnswersTest {
                 .calls()
                 .waitingIn("ncclCommSplit", () -> assertTrue(own().contains("\nncclCommSplit\n\n"), own()));
         communicator.close();
-        assertTrue(own().contains("\n\nhas closed its communicator; its program may have failed: see its log\n"), own());
+        assertTrue(
+                own().contains("\n\nhas closed its communicator; its program may have failed: see its log\n"), own());
     }
 
     private void reduce(int times) {
