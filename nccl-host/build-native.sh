@@ -33,11 +33,11 @@ for source in "$sources"/*.cpp; do
 done | xargs -P 2 -I {} sh -c "case '{}' in */reduce.cpp) set -- -O3 ;; esac
   $command \"\$@\" -include '$headers' -I'$api' -c '{}' -o '$objects'/\"\$(basename '{}' .cpp)\".o" build
 rm -f "$headers.gch"
-# Before glibc 2.34 libdl has dlopen; later it is empty, and old_systems.h refers to what it had. The library is never unloaded: its
-# threads outlive its calls.
+# Before glibc 2.34 libdl has dlopen, and libpthread other functions; later both are empty, and old_systems.h refers to what they had.
+# The library is never unloaded: its threads outlive its calls.
 # shellcheck disable=SC2086 # the compiler may be given with options
 $cxx -shared -pthread -s -Wl,-z,defs -Wl,-z,noexecstack -Wl,-z,nodelete -Wl,--version-script="$here/src/main/cpp/exports.map" \
-  -o "$output.new" "$objects"/*.o -Wl,--push-state,--no-as-needed,-l:libdl.so.2,--pop-state
+  -o "$output.new" "$objects"/*.o -Wl,--push-state,--no-as-needed,-l:libdl.so.2,-l:libpthread.so.0,--pop-state
 "$here/../nccl-presets/tell-apart.sh" "$output.new"
 mv "$output.new" "$output"
 printf '%s\n' "$command" >"$objects/command"

@@ -9,6 +9,8 @@
 #include <atomic>
 #include <mutex>
 
+#include "old_systems.h"
+
 namespace host {
 
 class Condition {

@@ -14,18 +14,19 @@
 /* glibc 2.34 gave these functions another version when they moved to libc.so.6. The first versions still exist. */
 #if defined(__x86_64__)
 #define NCCL4J_FIRST_VERSION "GLIBC_2.2.5"
-#define NCCL4J_FIRST_DLINFO "GLIBC_2.3.3"
+#define NCCL4J_SECOND_VERSION "GLIBC_2.3.3"
 #elif defined(__aarch64__)
 #define NCCL4J_FIRST_VERSION "GLIBC_2.17"
-#define NCCL4J_FIRST_DLINFO NCCL4J_FIRST_VERSION
+#define NCCL4J_SECOND_VERSION NCCL4J_FIRST_VERSION
 #endif
 #ifdef NCCL4J_FIRST_VERSION
 __asm__(".symver dladdr,dladdr@" NCCL4J_FIRST_VERSION);
 __asm__(".symver dlclose,dlclose@" NCCL4J_FIRST_VERSION);
 __asm__(".symver dlerror,dlerror@" NCCL4J_FIRST_VERSION);
-__asm__(".symver dlinfo,dlinfo@" NCCL4J_FIRST_DLINFO);
+__asm__(".symver dlinfo,dlinfo@" NCCL4J_SECOND_VERSION);
 __asm__(".symver dlopen,dlopen@" NCCL4J_FIRST_VERSION);
 __asm__(".symver dlsym,dlsym@" NCCL4J_FIRST_VERSION);
+__asm__(".symver pthread_condattr_setclock,pthread_condattr_setclock@" NCCL4J_SECOND_VERSION);
 #endif
 
 /*

@@ -57,7 +57,7 @@ class DocsCommandsTest {
                             "nccl4j ras"),
             "install", List.of("pip ", "mvn ", "apt-get "),
             "example", List.of("--pid", "-jar", "<", "plot", "> nccl.key"),
-            "maintainer", List.of(".ci/test-release", "gh ", "-Dnccl4j.api="),
+            "maintainer", List.of(".ci/test-release", "gh ", "-Dnccl4j.api=", "versions:"),
             "checkout", List.of("./nccl4j", "mvn ", ".ci/"),
             "gate", List.of("./nccl4j", "mvn "));
 

@@ -49,6 +49,7 @@ class NativeCodeTest {
     private static final Set<String> LIBRARIES = Set.of(
             "libc.so.6",
             "libdl.so.2",
+            "libpthread.so.0",
             "libstdc++.so.6",
             "libgcc_s.so.1",
             "libm.so.6",

@@ -125,7 +125,7 @@ class FromEnvironmentTest {
         for (Outcome outcome : ranks) {
             assertNotEquals(0, outcome.exitCode());
             String expected =
-                    "in thread \"main\" java.lang.UnsatisfiedLinkError: nccl4j's native code for linux-none cannot "
+                    "in thread \"main\" io.github.nccl4j.library.NcclLibraryException: nccl4j's native code for linux-none cannot "
                             + "be loaded. Add io.github.nccl4j:nccl-platform";
             assertTrue(outcome.output().contains(expected), outcome::output);
         }
