@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.operation.OperationLog;
 import io.github.nccl4j.internal.threads.DaemonThreads;
 import io.github.nccl4j.internal.threads.Suppressed;
@@ -146,15 +147,22 @@ record OperationWait(
                 : new Query(context, handle, () -> DeviceStreams.streamIsDone(context, handle));
     }
 
-    /** Makes a call that waits for all work of a device. If the wait ends earlier, the call continues. */
+    /**
+     * Makes a call that waits for all work of a CUDA device. If the wait ends earlier, the call continues. The call comes after
+     * cudaDeviceSynchronize: cudaFree keeps all other threads out of CUDA while it waits itself.
+     */
     static void run(long context, String name, Runnable body) {
         PendingOperations all = PendingOperations.of(context);
         if (all.isEmpty()) {
             body.run();
             return;
         }
-        CompletableFuture<Void> called =
-                CompletableFuture.runAsync(body, task -> DaemonThreads.start("nccl4j " + name, task));
+        CompletableFuture<Void> called = CompletableFuture.runAsync(
+                () -> {
+                    Cuda.synchronizeDevice(context);
+                    body.run();
+                },
+                task -> DaemonThreads.start("nccl4j " + name, task));
         all.await(name, new Call(called), null);
         try {
             called.join();
