@@ -105,9 +105,14 @@ public final class ChildJvm {
         return this;
     }
 
-    /** That of the tests, with their jar instead of their folders where the build has it: Java archives no classes of folders. */
+    /**
+     * That of the tests, for any working directory, with their jar instead of their folders where the build has it: Java archives
+     * no classes of folders.
+     */
     private static String ownClassPath() {
-        String own = System.getProperty("java.class.path");
+        String own = Stream.of(System.getProperty("java.class.path").split(File.pathSeparator))
+                .map(entry -> new File(entry).getAbsolutePath())
+                .collect(Collectors.joining(File.pathSeparator));
         String jar = System.getProperty("nccl4j.test.jar");
         return jar == null
                 ? own
