@@ -1,7 +1,7 @@
 #!/bin/sh
-# Compiles the host engine: build-native.sh CXX OUTPUT. One object a source, two at a time; done anew only when a source,
-# a header or this script is younger than OUTPUT, or the compiler or its options changed. Reductions are compiled with -O3,
-# at which all versions of GCC vectorise loops. NCCL4J_STRICT makes a warning an error.
+# Compiles the host engine: build-native.sh CXX OUTPUT. One object a source, on all processors; an object is made anew only when
+# its source, a header that it includes or this script is younger, or the compiler or its options changed. Reductions are compiled
+# with -O3, at which all versions of GCC vectorise loops. NCCL4J_STRICT makes a warning an error.
 set -eu
 cxx=$1
 output=$2
@@ -17,22 +17,45 @@ flags="-ffile-prefix-map='$here'=. -std=c++17 -O2 -fPIC -fvisibility=hidden -ftl
 [ -z "${NCCL4J_STRICT:-}" ] || flags="$flags -Werror"
 command="$cxx $flags"
 
-if [ -f "$output" ] && [ "$(cat "$objects/command" 2>/dev/null)" = "$command" ] \
-    && [ -z "$(find "$sources" "$api" "$portable" "$0" -newer "$output" -type f)" ]; then
+if [ "$(cat "$objects/command" 2>/dev/null)" != "$command" ]; then
+  rm -f "$objects"/*.o
+elif [ -f "$output" ] && [ -z "$(find "$sources" "$api" "$portable" "$0" -newer "$output" -type f)" ]; then
   exit 0
 fi
 mkdir -p "$(dirname "$output")" "$objects"
-rm -f "$objects"/*.o
-# The headers of the C and C++ libraries, parsed once for all sources: a third of the work. Not NCCL's, which abi.h includes with
-# another visibility.
-headers=$objects/headers.h
-sed -n -e '/nccl/d' -e '/^#include </p' "$sources"/*.h "$sources"/*.cpp | LC_ALL=C sort -u >"$headers"
-sh -c "$command -x c++-header -o '$headers.gch' '$headers'"
+
+# up_to_date OBJECT: whether nothing that it is made of is younger. The compiler lists the files, and writes "\ " for a space.
+up_to_date() {
+  [ -f "$1" ] && [ -f "${1%.o}.d" ] || return 1
+  # shellcheck disable=SC2016 # of the inner shell
+  [ -z "$(sed -e 's/^[^:]*: //' -e 's/\\$//' "${1%.o}.d" |
+    xargs sh -c 'find "$@" -newer "$0" 2>/dev/null' "$1" "$here/build-native.sh")" ]
+}
+
+# The sources to compile, one a line. An object without a source would be linked.
+changed=$objects/changed
+: >"$changed"
+for object in "$objects"/*.o; do
+  [ -f "$sources/$(basename "$object" .o).cpp" ] || rm -f "$object"
+done
 for source in "$sources"/*.cpp; do
-  echo "$source"
-done | xargs -P 2 -I {} sh -c "case '{}' in */reduce.cpp) set -- -O3 ;; esac
-  $command \"\$@\" -include '$headers' -I'$api' -c '{}' -o '$objects'/\"\$(basename '{}' .cpp)\".o" build
-rm -f "$headers.gch"
+  up_to_date "$objects/$(basename "$source" .cpp).o" || echo "$source" >>"$changed"
+done
+
+if [ -s "$changed" ]; then
+  # The headers of the C and C++ libraries, parsed once for all sources: a third of the work. Not NCCL's, which abi.h includes with
+  # another visibility.
+  headers=$objects/headers.h
+  sed -n -e '/nccl/d' -e '/^#include </p' "$sources"/*.h "$sources"/*.cpp | LC_ALL=C sort -u >"$headers"
+  # It takes as long as it spares three or four sources.
+  [ "$(grep -c '' "$changed")" -lt 5 ] || sh -c "$command -x c++-header -o '$headers.gch' '$headers'"
+  # An object that could not be compiled must not be taken for that of the source.
+  tr '\n' '\0' <"$changed" | xargs -0 -P "$(nproc)" -I {} sh -c "case '{}' in */reduce.cpp) set -- -O3 ;; esac
+    object='$objects'/\"\$(basename '{}' .cpp)\".o
+    rm -f \"\$object\"
+    $command \"\$@\" -MMD -include '$headers' -I'$api' -c '{}' -o \"\$object\"" build
+  rm -f "$headers.gch"
+fi
 # Before glibc 2.34 libdl has dlopen, and libpthread other functions; later both are empty, and old_systems.h refers to what they had.
 # The library is never unloaded: its threads outlive its calls.
 # shellcheck disable=SC2086 # the compiler may be given with options
