@@ -15,6 +15,7 @@ import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.launch.Inquiry;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;
+import io.github.nccl4j.tools.support.Waiting;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -118,8 +119,12 @@ class ZooKeeperInquiryTest {
             again = List.of(ask(first, LIMIT).get(1), ask(second, LIMIT).get(1));
         } while (System.nanoTime() - begin > 1_900_000_000);
         assertEquals(List.of(answer, answer), again);
-        Thread.sleep(2100);
-        assertEquals("" + (Integer.parseInt(answer) + 1), ask(second, LIMIT).get(1));
+        String old = answer;
+        assertEquals(
+                "" + (Integer.parseInt(answer) + 1),
+                Waiting.value(
+                        "an answer to a new question", () -> ask(second, LIMIT).get(1), next -> !next.equals(old)));
+        assertTrue(System.nanoTime() - begin >= 2_000_000_000, "too soon");
         // Old answers are deleted.
         Ensemble.await(
                 "end of the old answers",

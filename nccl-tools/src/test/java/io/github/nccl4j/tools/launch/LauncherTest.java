@@ -12,6 +12,7 @@ import static org.junit.jupiter.api.Assumptions.assumeFalse;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.StoreObserver;
 import io.github.nccl4j.tools.support.MarkedProcesses;
+import io.github.nccl4j.tools.support.Waiting;
 import java.io.BufferedReader;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -105,9 +106,7 @@ class LauncherTest {
         });
         running.start();
         try {
-            while (outLines().isEmpty()) {
-                Thread.sleep(10);
-            }
+            Waiting.until("the address of the store", () -> !outLines().isEmpty());
             String address = outLines().get(0).replace("[0] ", "");
             String refused = assertThrows(
                             RendezvousException.class, () -> StoreObserver.connect(address, Duration.ofSeconds(60)))
@@ -428,13 +427,16 @@ class LauncherTest {
         try (BufferedReader lines =
                         new BufferedReader(new InputStreamReader(launcher.getInputStream(), StandardCharsets.UTF_8));
                 OutputStream orders = launcher.getOutputStream()) {
-            for (int rank = 0; rank < 2; rank++) {
+            List<String> words = new ArrayList<>(List.of("pid ", "pid "));
+            if (what.equals("memory")) {
+                words.addAll(List.of("out of memory", "out of memory"));
+            }
+            for (String word : words) {
                 String line = lines.readLine();
-                assertTrue(line.contains("pid "), line);
+                assertTrue(line.contains(word), line);
             }
             // The launcher, its guard, two ranks.
             marked.await(4 + children);
-            Thread.sleep(what.equals("memory") ? 1000 : 0);
             orders.write((signal + "\n").getBytes(StandardCharsets.US_ASCII));
             orders.flush();
             assertTrue(launcher.waitFor(20, TimeUnit.SECONDS));

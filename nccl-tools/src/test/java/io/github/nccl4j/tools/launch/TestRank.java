@@ -1,5 +1,7 @@
 package io.github.nccl4j.tools.launch;
 
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -132,17 +134,24 @@ public final class TestRank {
         sleepLong();
     }
 
-    /** Fills the heap until no thread can allocate an object. */
-    private static void exhaustMemory() {
+    /** Fills the heap until no thread can allocate an object, and says so. */
+    private static void exhaustMemory() throws IOException {
         printPid();
+        FileOutputStream out = new FileOutputStream(FileDescriptor.out);
+        byte[] full = "out of memory\n".getBytes(StandardCharsets.US_ASCII);
+        int size = 1 << 20;
         List<Object> held = new ArrayList<>(1 << 20);
-        for (int size = 1 << 20; ; size = Math.max(16, size / 2)) {
+        for (; ; ) {
             try {
                 for (; ; ) {
                     held.add(new byte[size]);
                 }
             } catch (OutOfMemoryError e) {
                 // Continue with smaller arrays.
+                if (size == 32) {
+                    out.write(full);
+                }
+                size = Math.max(16, size / 2);
             }
         }
     }

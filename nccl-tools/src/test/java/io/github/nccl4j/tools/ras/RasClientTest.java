@@ -8,11 +8,13 @@ import io.github.nccl4j.ras.RasEvents;
 import io.github.nccl4j.ras.RasException;
 import io.github.nccl4j.ras.RasFormat;
 import io.github.nccl4j.tools.support.ServedLines;
+import io.github.nccl4j.tools.support.Waiting;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
-import java.net.ServerSocket;
 import java.net.StandardSocketOptions;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -51,13 +53,17 @@ class RasClientTest {
     @Test
     void stoppedProcessIsPassedOver() throws IOException {
         try (ServedLines service = service();
-                ServerSocket stopped = new ServerSocket()) {
+                ServerSocketChannel stopped = ServerSocketChannel.open()) {
             stopped.setOption(StandardSocketOptions.SO_REUSEPORT, true);
             stopped.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), service.port()));
+            stopped.configureBlocking(false);
             // Each attempt goes to either of the two.
-            for (int i = 0; i < 4; i++) {
+            Waiting.until("an attempt at the stopped process", () -> {
                 RasClient.connect(service.address(), LONG).close();
-            }
+                try (SocketChannel attempt = stopped.accept()) {
+                    return attempt != null;
+                }
+            });
         }
     }
 

@@ -194,7 +194,6 @@ class HostEngineFailureTest {
         for (ChildJvm.Running rank : ranks) {
             rank.awaitText("ready");
         }
-        Thread.sleep(200); // Amid their calls now; if not, they learn of it in the next one.
         long start = System.nanoTime();
         ranks.get(2).process().destroyForcibly();
         for (int rank : new int[] {0, 1, 3}) {

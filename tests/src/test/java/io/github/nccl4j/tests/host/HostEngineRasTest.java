@@ -16,6 +16,7 @@ import io.github.nccl4j.tests.Ports;
 import io.github.nccl4j.tools.launch.ChildProcesses;
 import io.github.nccl4j.tools.launch.Signals;
 import io.github.nccl4j.tools.ras.RasCommand;
+import io.github.nccl4j.tools.support.Waiting;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.PrintWriter;
@@ -83,10 +84,8 @@ class HostEngineRasTest {
             threads = all.toList();
         }
         for (Path thread : threads) {
-            while (Files.readAllLines(thread.resolve("status")).stream()
-                    .noneMatch(line -> line.startsWith("State:\tT"))) {
-                Thread.sleep(1);
-            }
+            Waiting.until("stop of " + thread, () -> Files.readAllLines(thread.resolve("status")).stream()
+                    .anyMatch(line -> line.startsWith("State:\tT")));
         }
     }
 
@@ -172,13 +171,8 @@ class HostEngineRasTest {
         String expected =
                 "  The number of AllReduce operations differs between ranks\n  2 ranks have launched 4\n  Rank 2 has launched 3"
                         + " -- GPU 0 managed by process " + pid(2);
-        String text = status(RasFormat.TEXT, LONG);
         // The ranks have said that they are about to call it.
-        for (int i = 0; i < 1000 && !text.contains(expected); i++) {
-            Thread.sleep(10);
-            text = status(RasFormat.TEXT, LONG);
-        }
-        assertContains(expected, text);
+        Waiting.value(expected, () -> status(RasFormat.TEXT, LONG), text -> text.contains(expected));
     }
 
     @Test
@@ -203,16 +197,31 @@ class HostEngineRasTest {
         try (RasClient client = RasClient.connect(address, LONG)) {
             Signals.send("CONT", pid(1));
             Signals.send("CONT", pid(2));
-            monitoring = CompletableFuture.runAsync(
-                    () -> client.monitor(RasFormat.TEXT, Set.of(RasEvents.LIFECYCLE), lines::add));
-            // The events tell of changes after this.
-            Thread.sleep(2000);
+            CompletableFuture<Thread> thread = new CompletableFuture<>();
+            monitoring = CompletableFuture.runAsync(() -> {
+                thread.complete(Thread.currentThread());
+                client.monitor(RasFormat.TEXT, Set.of(RasEvents.LIFECYCLE), lines::add);
+            });
+            awaitMonitor(thread.get());
+            // The events tell of changes since the first collection, which precedes that of a later client.
+            status(RasFormat.TEXT, LONG);
             assertEquals(List.of(), List.copyOf(lines));
             ChildProcesses.kill(ranks.get(2).process());
             String event = lines.poll(60, TimeUnit.SECONDS);
             assertContains("] PEER_DEAD: Process " + pid(2) + " on node ", event);
         }
         monitoring.join();
+    }
+
+    /** Returns when the service has accepted the request, and the thread reads events. */
+    private static void awaitMonitor(Thread thread) {
+        Waiting.until("a client that reads events", () -> {
+            List<String> calls = Arrays.stream(thread.getStackTrace())
+                    .filter(call -> call.getClassName().equals(RasClient.class.getName()))
+                    .map(StackTraceElement::getMethodName)
+                    .toList();
+            return calls.size() > 1 && calls.indexOf("monitor") == calls.lastIndexOf("readLine") + 1;
+        });
     }
 
     private String converse(byte[] bytes, boolean closeHalf) throws IOException {

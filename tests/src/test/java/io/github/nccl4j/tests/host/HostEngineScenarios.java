@@ -3,6 +3,7 @@ package io.github.nccl4j.tests.host;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.nccl.ncclComm;
 import io.github.nccl4j.nccl.ncclUniqueId;
+import io.github.nccl4j.tools.support.Waiting;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -87,13 +88,13 @@ final class HostEngineScenarios {
         }
     }
 
-    /** Repeats a call until it fails. */
+    /** Repeats a call until it fails. Ready when all ranks have made the first one. */
     private static void forEver(Rank self, IntSupplier call) {
+        int result = call.getAsInt();
         System.out.println("ready");
-        int result;
-        do {
+        while (result == nccl.ncclSuccess) {
             result = call.getAsInt();
-        } while (result == nccl.ncclSuccess);
+        }
         System.out.println(result + " " + nccl.ncclGetLastError(self.comm()));
         nccl.ncclCommAbort(self.comm());
     }
@@ -135,23 +136,20 @@ final class HostEngineScenarios {
 
     private static void putForEver(Rank self) {
         OneSided window = OneSided.open(self, 4 << 20);
-        System.out.println("ready");
         int next = (self.rank() + 1) % self.count();
         int previous = (self.rank() + self.count() - 1) % self.count();
-        int result = nccl.ncclSuccess;
-        while (result == nccl.ncclSuccess) {
-            result = window.put(0, 2 << 20, next, 2 << 20);
-            if (result == nccl.ncclSuccess) {
-                result = window.await(1, previous);
-            }
-        }
-        System.out.println(result + " " + nccl.ncclGetLastError(self.comm()));
-        nccl.ncclCommAbort(self.comm());
+        forEver(self, () -> {
+            int result = window.put(0, 2 << 20, next, 2 << 20);
+            return result == nccl.ncclSuccess ? window.await(1, previous) : result;
+        });
     }
 
-    private static void waitForEver(Rank self) {
+    private static void waitForEver(Rank self) throws IOException {
         OneSided window = OneSided.open(self, 4096);
-        System.out.println("ready");
+        NativeWait.ofThisThread().whenInside("ncclWaitSignal", () -> {
+            System.out.println("ready");
+            return null;
+        });
         System.out.println(
                 window.await(1, (self.rank() + 1) % self.count()) + " " + nccl.ncclGetLastError(self.comm()));
         nccl.ncclCommAbort(self.comm());
@@ -177,10 +175,11 @@ final class HostEngineScenarios {
 
     /** Runs the body often, and prints what the process has more of than after a few rounds. */
     private static void cycles(int count, IntConsumer body) throws Exception {
+        long own = HostEngineTest.nativeThreads();
         for (int i = 0; i < count / 5; i++) {
             body.accept(i);
         }
-        HostEngineTest.settle();
+        Waiting.until("end of the engine's threads", () -> HostEngineTest.nativeThreads() <= own);
         // Reading files comes first: the JVM keeps a socket of its own from then on.
         long threads = status("Threads:");
         long memory = status("VmRSS:");
@@ -188,7 +187,9 @@ final class HostEngineScenarios {
         for (int i = 0; i < count; i++) {
             body.accept(i);
         }
-        HostEngineTest.settle(() -> HostEngineTest.descriptors() <= files && status("Threads:") <= threads);
+        Waiting.until(
+                "no more files than " + files + " and threads than " + threads,
+                () -> HostEngineTest.descriptors() <= files && status("Threads:") <= threads);
         System.out.println((HostEngineTest.descriptors() - files)
                 + " files, "
                 + (status("Threads:") - threads)

@@ -16,6 +16,7 @@ import io.github.nccl4j.tests.Cxx;
 import io.github.nccl4j.tools.oracle.ElementFormat;
 import io.github.nccl4j.tools.oracle.SmallFloat;
 import io.github.nccl4j.tools.support.Threads;
+import io.github.nccl4j.tools.support.Waiting;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -485,14 +486,15 @@ class HostEngineTest {
 
     @Test
     void nothingIsLeftOpen() throws Exception {
+        long threads = nativeThreads();
         inThreads(3, HostEngineTest::sumOfRanks);
-        settle();
+        // The thread that served the id ends soon after the creation, not with it.
+        Waiting.until("end of the engine's threads", () -> nativeThreads() <= threads);
         long before = descriptors();
         for (int i = 0; i < 5; i++) {
             inThreads(3, HostEngineTest::sumOfRanks);
         }
-        settle(() -> descriptors() <= before);
-        assertTrue(descriptors() <= before, descriptors() + " descriptors, " + before + " before");
+        Waiting.value("no more descriptors than " + before, HostEngineTest::descriptors, now -> now <= before);
     }
 
     /** Open files, threads and memory of a process that makes and ends communicators all day. */
@@ -513,16 +515,10 @@ class HostEngineTest {
         assertTrue(more.get(0) <= 0 && more.get(1) <= 0 && more.get(2) < 4096, last);
     }
 
-    /** The thread that served the last id may need a moment to end. */
-    static void settle() throws InterruptedException {
-        Thread.sleep(300);
-    }
-
-    /** As {@link #settle()}, until the threads have ended; gives up after half a minute, for the caller to see. */
-    static void settle(Callable<Boolean> ended) throws Exception {
-        long start = System.nanoTime();
-        while (!ended.call() && System.nanoTime() - start < TimeUnit.SECONDS.toNanos(30)) {
-            Thread.sleep(10);
+    /** The threads that the JVM has not named: those of the engine, and the first one. */
+    static long nativeThreads() throws IOException {
+        try (Stream<Path> tasks = Files.list(Path.of("/proc/self/task"))) {
+            return tasks.filter(RasScenarios::isNative).count();
         }
     }
 

@@ -158,7 +158,7 @@ final class RasScenarios {
         return found;
     }
 
-    private static boolean isNative(Path task) {
+    static boolean isNative(Path task) {
         try {
             return Files.readString(task.resolve("comm")).strip().equals("java");
         } catch (IOException ended) {
