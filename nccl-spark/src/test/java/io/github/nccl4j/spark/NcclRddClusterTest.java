@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.tools.support.Waiting;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -14,6 +15,7 @@ import java.time.Duration;
 import java.util.Comparator;
 import java.util.Iterator;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkException;
 import org.apache.spark.TaskContext;
@@ -29,7 +31,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Two executors, each a process of its own, on the host engine. */
-@Timeout(600)
+@Timeout(value = 10, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class NcclRddClusterTest {
     /** Steps that the second attempt of a stage adds, so that the line is right. */
     private static final int MORE_STEPS = 200;
@@ -155,10 +157,7 @@ class NcclRddClusterTest {
     }
 
     private static Path awaitFile(Path file) throws InterruptedException {
-        while (!Files.exists(file)) {
-            // The test's own timeout ends it.
-            Thread.sleep(10);
-        }
+        Waiting.until(file.toString(), () -> Files.exists(file));
         return file;
     }
 }

@@ -11,6 +11,7 @@ import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.RendezvousTimeoutException;
+import io.github.nccl4j.tools.support.Waiting;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -22,7 +23,6 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
-import java.util.function.BooleanSupplier;
 import org.apache.spark.BarrierTaskContext;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkException;
@@ -37,7 +37,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Two tasks in this JVM, on the host engine. */
-@Timeout(600)
+// In a thread of its own: an action of Spark may not end when its thread is interrupted. Shorter than LONG.
+@Timeout(value = 5, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class NcclRddTest {
     /** Longer than any test may take: what ends earlier was ended. */
     private static final Duration LONG = Duration.ofMinutes(10);
@@ -69,15 +70,8 @@ class NcclRddTest {
     void leavesNoThreadThatWatches() throws InterruptedException {
         COMMUNICATORS.clear();
         SEEN.clear();
-        await(() -> Thread.getAllStackTraces().keySet().stream()
+        Waiting.until("end of the watching threads", () -> Thread.getAllStackTraces().keySet().stream()
                 .noneMatch(thread -> thread.getName().endsWith("watches its communicator")));
-    }
-
-    private static void await(BooleanSupplier condition) throws InterruptedException {
-        while (!condition.getAsBoolean()) {
-            // The test's own timeout ends it.
-            Thread.sleep(10);
-        }
     }
 
     private static JavaRDD<Integer> twoPartitions() {
@@ -174,7 +168,8 @@ class NcclRddTest {
         Exception failure = assertThrows(SparkException.class, results::collect);
         assertTrue(failure.getMessage().contains("no good row"), failure.getMessage());
         assertEquals(Set.of(0, 1), COMMUNICATORS.keySet());
-        await(() -> COMMUNICATORS.values().stream().allMatch(one -> one.state() == State.ABORTED));
+        Waiting.until("abort of all communicators", () -> COMMUNICATORS.values().stream()
+                .allMatch(one -> one.state() == State.ABORTED));
         // The executor can be used again.
         tasksAreTheRanksOfOneCommunicator();
     }
@@ -196,11 +191,12 @@ class NcclRddTest {
         assertTrue(inCommunicator.await(50, TimeUnit.SECONDS));
         job.cancel(true);
         assertThrows(Exception.class, job::get);
-        await(() -> COMMUNICATORS.values().stream().allMatch(one -> one.state() == State.ABORTED));
+        Waiting.until("abort of all communicators", () -> COMMUNICATORS.values().stream()
+                .allMatch(one -> one.state() == State.ABORTED));
     }
 
     private static void awaitState(Communicator communicator, State state) throws InterruptedException {
-        await(() -> communicator.state() == state);
+        Waiting.until("state " + state, () -> communicator.state() == state);
     }
 
     @Test
@@ -213,11 +209,7 @@ class NcclRddTest {
                     inCommunicator.countDown();
                     TaskContext task = TaskContext.get();
                     if (task.partitionId() == 1) {
-                        try {
-                            await(task::isInterrupted);
-                        } catch (InterruptedException e) {
-                            throw new IllegalStateException(e);
-                        }
+                        Waiting.until("the interrupt", task::isInterrupted);
                         throw new IllegalStateException("is to end");
                     }
                     task.addTaskFailureListener(NcclRddTest::noteFailure);
@@ -227,7 +219,7 @@ class NcclRddTest {
         assertTrue(inCommunicator.await(50, TimeUnit.SECONDS));
         job.cancel(true);
         assertThrows(Exception.class, job::get);
-        await(() -> SEEN.contains("org.apache.spark.TaskKilledException"));
+        Waiting.until("the failure of the task", () -> SEEN.contains("org.apache.spark.TaskKilledException"));
     }
 
     private static void noteFailure(TaskContext task, Throwable failure) {
@@ -269,11 +261,8 @@ class NcclRddTest {
                 .deadline(Duration.ofSeconds(4))
                 .configure(builder -> {
                     if (TaskContext.getPartitionId() == 1) {
-                        try {
-                            await(() -> TaskContext.get().isInterrupted());
-                        } catch (InterruptedException e) {
-                            throw new IllegalStateException(e);
-                        }
+                        TaskContext task = TaskContext.get();
+                        Waiting.until("the interrupt", task::isInterrupted);
                     }
                 })
                 .mapPartitions((communicator, rows) -> List.of(1).iterator());
@@ -408,6 +397,6 @@ class NcclRddTest {
                 .collect();
         assertEquals(List.of("task 0 of stage S.0 waited 0.2 s for a call"), failures);
         RELEASE.release();
-        await(() -> SEEN.contains("late"));
+        Waiting.until("the late result", () -> SEEN.contains("late"));
     }
 }

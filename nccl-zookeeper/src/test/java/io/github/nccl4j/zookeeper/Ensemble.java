@@ -1,6 +1,7 @@
 package io.github.nccl4j.zookeeper;
 
 import io.github.nccl4j.launch.RankInfo;
+import io.github.nccl4j.tools.support.Waiting;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.Socket;
@@ -15,7 +16,6 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
-import java.util.function.BooleanSupplier;
 import java.util.stream.IntStream;
 import org.apache.curator.test.InstanceSpec;
 import org.apache.curator.test.TestingCluster;
@@ -51,7 +51,7 @@ final class Ensemble implements AutoCloseable {
                 .toList();
         servers = new TestingCluster(specs);
         servers.start();
-        await("a leader", () -> leader() != null);
+        Waiting.until("a leader", () -> leader() != null);
     }
 
     String addresses() {
@@ -148,16 +148,6 @@ final class Ensemble implements AutoCloseable {
             }
         } finally {
             same.close();
-        }
-    }
-
-    static void await(String what, BooleanSupplier condition) throws InterruptedException {
-        long end = System.nanoTime() + LIMIT.toNanos();
-        while (!condition.getAsBoolean()) {
-            if (System.nanoTime() > end) {
-                throw new AssertionError("no " + what + " within " + LIMIT);
-            }
-            Thread.sleep(5);
         }
     }
 

@@ -126,7 +126,7 @@ class ZooKeeperInquiryTest {
                         "an answer to a new question", () -> ask(second, LIMIT).get(1), next -> !next.equals(old)));
         assertTrue(System.nanoTime() - begin >= 2_000_000_000, "too soon");
         // Old answers are deleted.
-        Ensemble.await(
+        Waiting.until(
                 "end of the old answers",
                 () -> ranks.get(0)
                                 .session()
@@ -166,7 +166,7 @@ class ZooKeeperInquiryTest {
         long begin = System.nanoTime();
         assertEquals(Map.of(0, "of 0"), ask(first, LIMIT));
         assertTrue(System.nanoTime() - begin < LIMIT.toNanos());
-        Ensemble.await("loss of the session", () -> ranks.get(1).session().isLost());
+        Waiting.until("loss of the session", () -> ranks.get(1).session().isLost());
         assertThrows(RendezvousException.class, () -> second.ask(LIMIT));
     }
 
@@ -191,7 +191,7 @@ class ZooKeeperInquiryTest {
             inquiries.forEach(Inquiry::close);
             inquiries.forEach(Inquiry::close);
         }
-        Ensemble.await("end of the topic", () -> ranks.get(0)
+        Waiting.until("end of the topic", () -> ranks.get(0)
                 .session()
                 .children(ranks.get(0).job().folder("inquiries"))
                 .isEmpty());

@@ -14,6 +14,7 @@ import io.github.nccl4j.launch.StatusEntry;
 import io.github.nccl4j.launch.StoreObserver;
 import io.github.nccl4j.tools.launch.ChildProcesses;
 import io.github.nccl4j.tools.status.StatusCommand;
+import io.github.nccl4j.tools.support.Waiting;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.charset.StandardCharsets;
@@ -117,7 +118,7 @@ class ZooKeeperObserverTest {
         assertEquals(Map.of(), onlyJob(observer, LIMIT).get(1).texts());
         // A rank deletes its old answer after it has written the new one.
         String answers = zero.job().folder("status");
-        Ensemble.await("two answers", () -> zero.session().children(answers).size() == 2);
+        Waiting.until("two answers", () -> zero.session().children(answers).size() == 2);
     }
 
     @Test
@@ -217,13 +218,7 @@ class ZooKeeperObserverTest {
 
     /** Looks until the report has the wanted property. */
     private static Outcome await(Predicate<Outcome> wanted, String... arguments) throws InterruptedException {
-        Outcome outcome = status(arguments);
-        for (int i = 0; i < 100 && !wanted.test(outcome); i++) {
-            Thread.sleep(100);
-            outcome = status(arguments);
-        }
-        assertTrue(wanted.test(outcome), outcome.toString());
-        return outcome;
+        return Waiting.value("the wanted report", () -> status(arguments), wanted);
     }
 
     @Test
@@ -271,7 +266,7 @@ class ZooKeeperObserverTest {
             Future<Outcome> watched = ensemble.submit(() -> status(out, "--watch", "1"));
             // The session of the rank ends.
             String lost = ", process " + ranks.get(2).pid() + ") is lost: its connection to the store has ended [";
-            Ensemble.await(lost, () -> out.toString().contains(lost));
+            Waiting.until(lost, () -> out.toString().contains(lost));
             for (int rank = 0; rank < size - 1; rank++) {
                 ranks.get(rank).getOutputStream().close();
             }

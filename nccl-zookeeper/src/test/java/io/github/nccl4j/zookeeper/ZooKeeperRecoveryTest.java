@@ -16,6 +16,7 @@ import io.github.nccl4j.highlevel.NcclRemoteException;
 import io.github.nccl4j.highlevel.Recovery;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.tools.launch.ChildProcesses;
+import io.github.nccl4j.tools.support.Waiting;
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
@@ -145,7 +146,7 @@ class ZooKeeperRecoveryTest {
 
         /** Waits until the other ranks have done all steps before a step. */
         private void awaitOthers(int step, int rank) throws InterruptedException {
-            Ensemble.await(
+            Waiting.until(
                     "step " + step,
                     () -> reached(step).stream().filter(one -> one != rank).count() == RANKS - 1);
         }
@@ -165,9 +166,9 @@ class ZooKeeperRecoveryTest {
             if (last != null) {
                 ensemble.servers.restartServer(last);
                 InstanceSpec restarted = last;
-                Ensemble.await("server that was started again", () -> ensemble.isServing(restarted));
+                Waiting.until("server that was started again", () -> ensemble.isServing(restarted));
             }
-            Ensemble.await("a leader", () -> ensemble.leader() != null);
+            Waiting.until("a leader", () -> ensemble.leader() != null);
             last = ensemble.leader();
             ensemble.servers.killServer(last);
             killed.incrementAndGet();
@@ -204,7 +205,7 @@ class ZooKeeperRecoveryTest {
                 assertTrue(ended.await(SummingRank.PATIENCE.toSeconds() / 2, TimeUnit.SECONDS));
                 long late = (System.nanoTime() - start) / 1_000_000;
                 assertTrue(late < MAX_LATE_MILLIS, late + " ms");
-                Ensemble.await("loss of the session", () -> other.session().isLost());
+                Waiting.until("loss of the session", () -> other.session().isLost());
                 assertIsLost(communicator);
                 communicator.abort();
             } finally {
@@ -277,7 +278,7 @@ class ZooKeeperRecoveryTest {
                     survived.get(current[other]).add(one);
                 }
                 String waits = "sums-waits-" + victim + "-" + attempts[victim];
-                Ensemble.await(waits, () -> test.session().stat(ranks.key(waits)) != null);
+                Waiting.until(waits, () -> test.session().stat(ranks.key(waits)) != null);
                 ranks.go(step + 2, others);
             }
             long slowest = 0;
@@ -299,7 +300,7 @@ class ZooKeeperRecoveryTest {
             System.out.println("killed " + KILLS + " times on ZooKeeper, seed " + SEED + ", slowest exception after "
                     + slowest + " ms");
             assertTrue(slowest < MAX_LATE_MILLIS, slowest + " ms");
-            Ensemble.await("end of the job", () -> test.session().stat(ranks.job()) == null);
+            Waiting.until("end of the job", () -> test.session().stat(ranks.job()) == null);
         }
     }
 
@@ -364,7 +365,7 @@ class ZooKeeperRecoveryTest {
         void awaitDone(int step, int[] attempts, int... some) throws InterruptedException {
             for (int rank : some) {
                 String key = "done-" + step + "-" + rank + "-" + attempts[rank];
-                Ensemble.await(key, () -> reader.session().stat(key(key)) != null);
+                Waiting.until(key, () -> reader.session().stat(key(key)) != null);
             }
         }
 

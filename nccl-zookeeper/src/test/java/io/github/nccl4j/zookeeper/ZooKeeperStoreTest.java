@@ -12,6 +12,7 @@ import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.RendezvousTimeoutException;
 import io.github.nccl4j.launch.Store;
+import io.github.nccl4j.tools.support.Waiting;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -111,10 +112,10 @@ class ZooKeeperStoreTest {
             for (int i = 0; i < 10; i++) {
                 store.barrier("step" + i, LIMIT);
             }
-            Ensemble.await("end of all gathers", () -> store.session()
+            Waiting.until("end of all gathers", () -> store.session()
                     .children(store.job().folder("gathers"))
                     .isEmpty());
-            Ensemble.await(
+            Waiting.until(
                     "end of all marks",
                     () -> store.session().children(store.job().folder("marks")).isEmpty());
             // Those of the last call are deleted after it.
@@ -304,7 +305,7 @@ class ZooKeeperStoreTest {
             Future<RendezvousException> arrives =
                     ensemble.submit(() -> assertThrows(RendezvousException.class, () -> two.barrier("all", LIMIT)));
             String barrier = zero.job().folder("gathers") + "/" + Gathers.name("all", List.of()) + "-1";
-            Ensemble.await(
+            Waiting.until(
                     "arrival of both", () -> zero.session().children(barrier).containsAll(List.of("1", "2")));
             two.session().close();
             String lost = Ensemble.result(waits);
@@ -547,7 +548,7 @@ class ZooKeeperStoreTest {
         try (ZooKeeperStore stays = ensemble.open(running, 0, 1)) {
             stays.set("key", bytes("value"));
             try (ZooKeeperStore next = ensemble.open(ensemble.job(), 0, 1)) {
-                Ensemble.await("end of the job", () -> next.session().stat(ranks.replace("/ranks", "")) == null);
+                Waiting.until("end of the job", () -> next.session().stat(ranks.replace("/ranks", "")) == null);
             }
             assertEquals("value", new String(stays.get("key", Duration.ZERO), StandardCharsets.UTF_8));
         }
@@ -593,11 +594,11 @@ class ZooKeeperStoreTest {
             ZooKeeperStore three = ensemble.open(job, 3, 4);
             three.membership("group", 13, lost -> {});
             three.session().close();
-            Ensemble.await("loss", () -> !told.isEmpty());
+            Waiting.until("loss", () -> !told.isEmpty());
             zero.scope("inner").membership("group", 0, lost -> {});
             try (ZooKeeperStore back = ensemble.open(job, 1, 4)) {
                 back.membership("group", 14, toldLater::add);
-                Ensemble.await("earlier loss", () -> !toldLater.isEmpty());
+                Waiting.until("earlier loss", () -> !toldLater.isEmpty());
             }
         }
         assertEquals(told, toldLater);
@@ -628,12 +629,12 @@ class ZooKeeperStoreTest {
             ensemble.endSession(ends);
             assertTrue(Ensemble.result(waits).matches("rank 0 at ZooKeeper .* has lost its session.*"));
             assertTrue(Ensemble.result(other).endsWith("is lost"));
-            Ensemble.await("loss", () -> !told.isEmpty());
+            Waiting.until("loss", () -> !told.isEmpty());
             assertTrue(assertThrows(RendezvousException.class, () -> ends.set("key", new byte[0]))
                     .getMessage()
                     .contains("count this rank as lost"));
             assertThrows(RendezvousException.class, () -> ends.barrier("both", LIMIT));
-            Ensemble.await(
+            Waiting.until(
                     "end of the client", () -> ends.session().client().getState() == CuratorFrameworkState.STOPPED);
         }
     }
@@ -662,7 +663,7 @@ class ZooKeeperStoreTest {
                 zero.barrier(key, LIMIT);
                 Ensemble.result(arrives);
                 ensemble.servers.restartServer(server);
-                Ensemble.await("a leader", () -> ensemble.leader() != null);
+                Waiting.until("a leader", () -> ensemble.leader() != null);
             }
             assertEquals("3", new String(one.get("sum", Duration.ZERO), StandardCharsets.UTF_8));
             assertEquals(List.of(0, 0), one.attempts());
@@ -682,7 +683,7 @@ class ZooKeeperStoreTest {
             }
             Future<Long> adds;
             try {
-                Ensemble.await(
+                Waiting.until(
                         "end of the connection",
                         () -> !store.session().client().getZookeeperClient().isConnected());
                 adds = ensemble.submit(() -> store.add("sum", 1));
@@ -736,7 +737,7 @@ class ZooKeeperStoreTest {
         ZooKeeperStore store = ensemble.open(ensemble.job(), 0, 2);
         Future<?> waits = ensemble.submit(() -> store.get("never", LIMIT));
         Future<?> gathers = ensemble.submit(() -> store.gather("all", new byte[0], LIMIT));
-        Ensemble.await(
+        Waiting.until(
                 "gather",
                 () -> store.session().children(store.job().folder("gathers")).size() == 1);
         store.close();
@@ -772,7 +773,7 @@ class ZooKeeperStoreTest {
                 return null;
             });
         }
-        Ensemble.await("end of the threads", () -> clientThreads().isEmpty());
+        Waiting.until("end of the threads", () -> clientThreads().isEmpty());
         assertFalse(Thread.getAllStackTraces().keySet().isEmpty());
     }
 

@@ -10,6 +10,7 @@ import io.github.nccl4j.internal.communicator.CommunicatorState;
 import io.github.nccl4j.internal.operation.Deferred;
 import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.tools.support.Threads;
+import io.github.nccl4j.tools.support.Waiting;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -277,9 +278,7 @@ class BatchLaunchTest {
     }
 
     private static void awaitState(Communicator communicator, Communicator.State state) {
-        while (communicator.state() != state) {
-            Thread.onSpinWait();
-        }
+        Waiting.until("state " + state, () -> communicator.state() == state);
     }
 
     @Test

@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.cuda.Cuda;
+import io.github.nccl4j.tools.support.Waiting;
 import java.io.IOException;
 import java.lang.ref.WeakReference;
 import java.util.ArrayList;
@@ -160,12 +161,10 @@ public final class CapturingScenario {
                 stream.synchronize();
                 PendingReleases.poll();
                 exists(false, device, handle);
-                long start = System.nanoTime();
-                while (used.get(0).get() != null && System.nanoTime() - start < 20_000_000_000L) {
+                Waiting.until("collection of the configuration", () -> {
                     System.gc();
-                    Thread.sleep(5);
-                }
-                isTrue(used.get(0).get() == null, "nothing refers to the configuration any more");
+                    return used.get(0).get() == null;
+                });
             }
         }
     }

@@ -12,6 +12,7 @@ import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.library.HostEngine;
 import io.github.nccl4j.tests.TestLog;
 import io.github.nccl4j.tools.support.Threads;
+import io.github.nccl4j.tools.support.Waiting;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -581,9 +582,7 @@ class GroupTest {
                 Group group = Group.open()) {
             c.allReduce(buffer, ReduceOp.SUM, STREAM);
             Threads.EACH.execute(c::abort);
-            while (c.state() != Communicator.State.ABORTED) {
-                Thread.onSpinWait();
-            }
+            Waiting.until("the abort", () -> c.state() == Communicator.State.ABORTED);
             assertTrue(assertThrows(IllegalStateException.class, group::launch)
                     .getMessage()
                     .contains("was aborted"));
@@ -594,9 +593,7 @@ class GroupTest {
                 Group group = Group.open()) {
             other.allReduce(buffer, ReduceOp.SUM, STREAM);
             Threads.EACH.execute(other::abort);
-            while (other.state() != Communicator.State.ABORTED) {
-                Thread.onSpinWait();
-            }
+            Waiting.until("the abort", () -> other.state() == Communicator.State.ABORTED);
             assertTrue(assertThrows(IllegalStateException.class, group::simulate)
                     .getMessage()
                     .contains("was aborted"));
@@ -742,9 +739,7 @@ class GroupTest {
                     Communicator c = named("left", true).create(id, 0, 2);
                     try (DeviceBuffer<Int32> buffer = numbers()) {
                         aborted.await();
-                        while (c.asyncError().equals(Result.SUCCESS)) {
-                            Thread.onSpinWait();
-                        }
+                        Waiting.until("an error", () -> !c.asyncError().equals(Result.SUCCESS));
                         NcclRemoteException failure = assertThrows(
                                 NcclRemoteException.class,
                                 () -> Group.run(() -> {

@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.github.nccl4j.highlevel.Element.Float32;
 import io.github.nccl4j.internal.memory.Lifetime;
 import io.github.nccl4j.tests.TestLog;
+import io.github.nccl4j.tools.support.Waiting;
 import java.util.List;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -61,10 +62,10 @@ class LifetimeTest {
         lifetime.acquire();
         Thread closing = new Thread(this::close, "who closes");
         closing.start();
-        while (closing.getState() != Thread.State.WAITING) {
+        Waiting.until("a close that waits", () -> {
             assertTrue(closing.isAlive(), "closed during a use");
-            Thread.onSpinWait();
-        }
+            return closing.getState() == Thread.State.WAITING;
+        });
         assertTrue(lifetime.isOpen());
         lifetime.release();
         closing.join(30_000);

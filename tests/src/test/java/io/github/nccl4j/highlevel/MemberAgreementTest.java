@@ -13,6 +13,7 @@ import io.github.nccl4j.launch.RendezvousTimeoutException;
 import io.github.nccl4j.launch.Store;
 import io.github.nccl4j.tests.launch.WatchedStore;
 import io.github.nccl4j.tools.support.Threads;
+import io.github.nccl4j.tools.support.Waiting;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
@@ -124,9 +125,7 @@ class MemberAgreementTest {
     void memberThatIsLateIsWaitedFor() {
         CompletableFuture<Decision> patient = CompletableFuture.supplyAsync(
                 () -> of(0, 0).agree(1, members(0, 1), Means.SHRINK, true, LONG, Long.MAX_VALUE));
-        while (store.keys("r-1-alive-0").isEmpty()) {
-            Thread.onSpinWait();
-        }
+        Waiting.until("a word of rank 0", () -> !store.keys("r-1-alive-0").isEmpty());
         says(1, "1", Means.SHRINK);
         assertEquals(decision(Means.CREATE, members(0, 1)), patient.join());
     }
@@ -144,9 +143,7 @@ class MemberAgreementTest {
     void decisionOfAnotherEndsTheWait() {
         CompletableFuture<Decision> patient = CompletableFuture.supplyAsync(
                 () -> of(1, 0).agree(1, members(0, 1, 2), Means.SHRINK, true, LONG, Long.MAX_VALUE));
-        while (store.keys("r-1-alive-1").isEmpty()) {
-            Thread.onSpinWait();
-        }
+        Waiting.until("a word of rank 1", () -> !store.keys("r-1-alive-1").isEmpty());
         Decision decision = decide(1, members(0, 1, 2), Means.SHRINK, true);
         assertEquals(decision(Means.SHRINK, members(0, 1)), decision);
         assertEquals(decision, patient.join());
@@ -314,9 +311,8 @@ class MemberAgreementTest {
         says(1, "0", Means.SHRINK);
         says(1, "1", Means.SHRINK);
         Store first = WatchedStore.of(store.of(0, 0), call -> {
-            while (call.equals("set r-1-proposal-0")
-                    && store.keys("r-1-decider").isEmpty()) {
-                Thread.onSpinWait();
+            if (call.equals("set r-1-proposal-0")) {
+                Waiting.until("a decision", () -> !store.keys("r-1-decider").isEmpty());
             }
         });
         store.connect(2, -1).connect(3, -1);
@@ -331,9 +327,7 @@ class MemberAgreementTest {
         store.connect(2, 1);
         CompletableFuture<Integer> admitted =
                 CompletableFuture.supplyAsync(() -> of(2, 1).awaitAdmission(Means.GROW, LONG, LONG.toNanos()));
-        while (!of(0, 0).isAnyWaiting(members(0, 1))) {
-            Thread.onSpinWait();
-        }
+        Waiting.until("a process that waits", () -> of(0, 0).isAnyWaiting(members(0, 1)));
         says(7, "1", Means.GROW);
         assertEquals(decision(Means.GROW, members(0, 1), new Member(2, 1)), decide(7, members(0, 1), Means.GROW, true));
         assertEquals(7, admitted.join());

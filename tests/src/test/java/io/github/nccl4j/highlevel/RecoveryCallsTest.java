@@ -16,6 +16,7 @@ import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.RendezvousTimeoutException;
 import io.github.nccl4j.library.NcclException;
 import io.github.nccl4j.tools.support.Threads;
+import io.github.nccl4j.tools.support.Waiting;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -144,9 +145,7 @@ class RecoveryCallsTest {
         CommunicatorBuilder own = builder(builder.deadline());
         CompletableFuture<Recovery> back =
                 CompletableFuture.supplyAsync(() -> Recovery.begin(store, "r", own), Threads.EACH);
-        while (memory.keys("r-waits").isEmpty() && !back.isDone()) {
-            Thread.onSpinWait();
-        }
+        Waiting.until("a process that waits", () -> !memory.keys("r-waits").isEmpty() || back.isDone());
         return back;
     }
 
@@ -703,9 +702,7 @@ class RecoveryCallsTest {
         CompletableFuture<Long> sent = CompletableFuture.supplyAsync(() -> first.broadcast(firstStep), Threads.EACH);
         CompletableFuture<Long> received =
                 CompletableFuture.supplyAsync(() -> second.broadcast(secondStep), Threads.EACH);
-        while (!calls.held.isEmpty()) {
-            Thread.onSpinWait();
-        }
+        Waiting.until("the call that is held", () -> calls.held.isEmpty());
         sleep(100);
         assertFalse(received.isDone(), "the state has not arrived");
         calls.released.countDown();

@@ -10,6 +10,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.tools.support.Threads;
+import io.github.nccl4j.tools.support.Waiting;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -62,9 +63,7 @@ class StoppedWorkTest {
         return CompletableFuture.supplyAsync(
                 () -> {
                     try {
-                        while (!work.isDone()) {
-                            Thread.onSpinWait();
-                        }
+                        Waiting.until("end of the work", () -> work.isDone());
                         return null;
                     } catch (RuntimeException end) {
                         return end;

@@ -10,6 +10,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.tools.support.Threads;
+import io.github.nccl4j.tools.support.Waiting;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -182,9 +183,9 @@ class StreamWaitTest {
         return eachWait(LONG, wait -> {
             CompletableFuture<Void> joined = CompletableFuture.runAsync(
                     () -> {
-                        while (!first.core().failures().hasWaiters()) {
-                            Thread.onSpinWait();
-                        }
+                        Waiting.until(
+                                "a thread that waits",
+                                () -> first.core().failures().hasWaiters());
                         pause();
                         join();
                     },
@@ -234,9 +235,7 @@ class StreamWaitTest {
     /** Asks until the revoke has ended the operation, which the query must not call done. */
     private static void assertStopped(BooleanSupplier isDone) {
         assertThrows(IllegalStateException.class, () -> {
-            while (!isDone.getAsBoolean()) {
-                Thread.onSpinWait();
-            }
+            Waiting.until("end of the operation", () -> isDone.getAsBoolean());
         });
     }
 
@@ -246,9 +245,7 @@ class StreamWaitTest {
         begin(LONG);
         CompletableFuture<RuntimeException> waiting = CompletableFuture.supplyAsync(
                 () -> assertThrows(RuntimeException.class, stream::synchronize), Threads.EACH);
-        while (!first.core().failures().hasWaiters()) {
-            Thread.onSpinWait();
-        }
+        Waiting.until("a thread that waits", () -> first.core().failures().hasWaiters());
         first.abort();
         assertInstanceOf(IllegalStateException.class, waiting.join());
     }
@@ -274,9 +271,7 @@ class StreamWaitTest {
         begin(LONG);
         CudaEvent mark = recorded();
         join();
-        while (!mark.isDoneWhileCapturing()) {
-            Thread.onSpinWait();
-        }
+        Waiting.until("the event", () -> mark.isDoneWhileCapturing());
         assertFalse(first.core().operationLog().isDone(1));
         first.abort();
         stream.synchronize();

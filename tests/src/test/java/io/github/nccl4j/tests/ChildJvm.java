@@ -3,6 +3,7 @@ package io.github.nccl4j.tests;
 import io.github.nccl4j.tools.launch.ChildProcesses;
 import io.github.nccl4j.tools.support.ClassArchive;
 import io.github.nccl4j.tools.support.Threads;
+import io.github.nccl4j.tools.support.Waiting;
 import java.io.File;
 import java.io.IOException;
 import java.io.Reader;
@@ -40,14 +41,16 @@ public final class ChildJvm {
     /** A JVM that runs. */
     public record Running(Process process, StringBuffer soFar, CompletableFuture<String> output, Duration limit) {
         /** Waits until it has written something, or has ended. */
-        public void awaitText(String text) throws InterruptedException {
-            long end = System.nanoTime() + limit.toNanos();
-            while (soFar.indexOf(text) < 0 && !output.isDone()) {
-                if (System.nanoTime() > end) {
-                    ChildProcesses.kill(process);
-                    throw new AssertionError("no '" + text + "' after " + limit + ": " + output.join());
-                }
-                Thread.sleep(10);
+        public void awaitText(String text) {
+            try {
+                Waiting.value(
+                        "'" + text + "' of a child",
+                        () -> soFar,
+                        now -> now.indexOf(text) >= 0 || output.isDone(),
+                        limit);
+            } catch (AssertionError e) {
+                ChildProcesses.kill(process);
+                throw e;
             }
         }
 

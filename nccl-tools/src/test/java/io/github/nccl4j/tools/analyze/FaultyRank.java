@@ -14,6 +14,7 @@ import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.library.NcclException;
 import io.github.nccl4j.tools.launch.Signals;
+import io.github.nccl4j.tools.support.Waiting;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -75,9 +76,8 @@ public final class FaultyRank {
     /** Waits for communicators that end in another thread: the next records must not contain theirs. */
     private void awaitEnd() throws IOException, InterruptedException {
         Path others = folder.resolve("others-of-rank-" + rank);
-        while (!FlightRecorder.dumpAll(others).isEmpty()) {
-            Thread.sleep(10);
-        }
+        Waiting.until(
+                "end of the communicators", () -> FlightRecorder.dumpAll(others).isEmpty());
     }
 
     private boolean isCulprit() {
@@ -244,9 +244,8 @@ public final class FaultyRank {
     }
 
     private static void awaitRecords() throws IOException, InterruptedException {
-        while (!Files.isDirectory(dumps()) || records().size() < 3) {
-            Thread.sleep(1);
-        }
+        Waiting.until(
+                "three records", () -> Files.isDirectory(dumps()) && records().size() >= 3);
     }
 
     private static List<Path> records() throws IOException {

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.tools.support.MarkedProcesses;
+import io.github.nccl4j.tools.support.Waiting;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
@@ -64,9 +65,7 @@ class ChildProcessesTest {
         Process ended = ChildProcesses.start(new ProcessBuilder("true"));
         Process waiting = ChildProcesses.start(new ProcessBuilder("/bin/sh", "-c", "sleep 1000; true"));
         assertEquals(0, ended.waitFor());
-        while (ChildProcesses.running().contains(ended)) {
-            Thread.sleep(10);
-        }
+        Waiting.until("end of " + ended, () -> !ChildProcesses.running().contains(ended));
         assertTrue(ChildProcesses.running().contains(waiting));
         ChildProcesses.kill(waiting);
         assertEquals(137, waiting.exitValue());

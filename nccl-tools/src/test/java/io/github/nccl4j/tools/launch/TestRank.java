@@ -1,5 +1,6 @@
 package io.github.nccl4j.tools.launch;
 
+import io.github.nccl4j.tools.support.Waiting;
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
 import java.io.IOException;
@@ -104,9 +105,8 @@ public final class TestRank {
                 Long.toString(ProcessHandle.current().pid()));
         Files.move(whole, folder.resolve(rank));
         for (int other = 0; other < Integer.parseInt(System.getenv("WORLD_SIZE")); other++) {
-            while (!Files.exists(folder.resolve("" + other))) {
-                Thread.sleep(1);
-            }
+            Path file = folder.resolve("" + other);
+            Waiting.until(file.toString(), () -> Files.exists(file));
         }
     }
 
@@ -115,9 +115,9 @@ public final class TestRank {
     }
 
     private static void awaitEnd(long pid) throws InterruptedException {
-        while (ProcessHandle.of(pid).map(ProcessHandle::isAlive).orElse(false)) {
-            Thread.sleep(1);
-        }
+        Waiting.until(
+                "end of process " + pid,
+                () -> !ProcessHandle.of(pid).map(ProcessHandle::isAlive).orElse(false));
     }
 
     /** The chosen rank fails once the others ignore SIGTERM, by a shutdown hook that never ends. */

@@ -14,6 +14,7 @@ import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.launch.TcpStoreServer;
 import io.github.nccl4j.tools.launch.JavaCommand;
 import io.github.nccl4j.tools.launch.Launcher;
+import io.github.nccl4j.tools.support.Waiting;
 import java.io.BufferedWriter;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -59,13 +60,7 @@ class StatusCommandTest {
 
     /** Looks until the report has the wanted property. */
     private static Outcome await(Predicate<Outcome> wanted, String... arguments) throws InterruptedException {
-        Outcome outcome = status(arguments);
-        for (int i = 0; i < 600 && !wanted.test(outcome); i++) {
-            Thread.sleep(100);
-            outcome = status(arguments);
-        }
-        assertTrue(wanted.test(outcome), outcome.toString());
-        return outcome;
+        return Waiting.value("the wanted report", () -> status(arguments), wanted);
     }
 
     @Test
@@ -114,11 +109,7 @@ class StatusCommandTest {
     }
 
     private static String awaitStore() throws InterruptedException {
-        Set<String> found = Set.of();
-        for (int i = 0; i < 600 && found.isEmpty(); i++) {
-            Thread.sleep(100);
-            found = ofChildren();
-        }
+        Set<String> found = Waiting.value("a store", StatusCommandTest::ofChildren, now -> !now.isEmpty());
         assertEquals(1, found.size(), found::toString);
         return found.iterator().next();
     }
@@ -239,9 +230,7 @@ class StatusCommandTest {
         Watching(String... arguments) throws InterruptedException {
             thread = new Thread(() -> outcome.complete(status(new StatusCommand(), out, arguments)));
             thread.start();
-            while (!sleeps() && !outcome.isDone()) {
-                Thread.sleep(1);
-            }
+            Waiting.until("a pause of the command", () -> sleeps() || outcome.isDone());
         }
 
         private boolean sleeps() {

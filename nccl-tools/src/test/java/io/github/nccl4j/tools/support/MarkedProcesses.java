@@ -5,10 +5,10 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
-import java.util.concurrent.TimeUnit;
 
 /** Finds processes by a variable of their environment, which all descendants inherit. Each instance has its own mark. */
 public final class MarkedProcesses {
@@ -53,28 +53,20 @@ public final class MarkedProcesses {
     }
 
     /** Waits until {@code count} marked processes run. */
-    public void await(int count) throws IOException, InterruptedException {
-        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
-        for (List<String> now = running(); now.size() != count; now = running()) {
-            if (System.nanoTime() > end) {
-                throw new AssertionError("expected " + count + " processes: " + now);
-            }
-            Thread.sleep(10);
-        }
+    public void await(int count) {
+        Waiting.value(count + " processes", this::running, now -> now.size() == count);
     }
 
     /** Fails if a marked process still runs after 20 seconds. */
-    public void assertNoneLeft() throws IOException, InterruptedException {
-        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
-        List<String> left = running();
-        while (!left.isEmpty() && System.nanoTime() < end) {
-            Thread.sleep(10);
-            left = running();
-        }
-        if (!left.isEmpty()) {
-            left.forEach(process -> ProcessHandle.of(Long.parseLong(process.substring(0, process.indexOf(' '))))
-                    .ifPresent(ProcessHandle::destroyForcibly));
-            throw new AssertionError("expected no processes: " + left);
+    public void assertNoneLeft() throws IOException {
+        try {
+            Waiting.value("no processes", this::running, List::isEmpty, Duration.ofSeconds(20));
+        } catch (AssertionError e) {
+            for (String process : running()) {
+                ProcessHandle.of(Long.parseLong(process.substring(0, process.indexOf(' '))))
+                        .ifPresent(ProcessHandle::destroyForcibly);
+            }
+            throw e;
         }
     }
 }

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.tools.support.Threads;
+import io.github.nccl4j.tools.support.Waiting;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -259,9 +260,7 @@ class OperationLogTest {
         // The reader waits for the times of the first operation.
         synchronized (log) {
             thread.start();
-            while (thread.getState() != Thread.State.BLOCKED) {
-                Thread.onSpinWait();
-            }
+            Waiting.until("a reader that is blocked", () -> thread.getState() == Thread.State.BLOCKED);
             call(log, OperationKind.SEND.code(), 4);
         }
         OperationLog.Snapshot snapshot = reader.get(LIMIT.toSeconds(), TimeUnit.SECONDS);

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.tests.TestLog;
+import io.github.nccl4j.tools.support.Waiting;
 import java.util.Deque;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
@@ -100,9 +101,7 @@ class CheckLoopTest {
         loop.add("stays");
         assertEquals(List.of("stays"), checks.take());
         Thread thread = threads.take();
-        while (thread.getState() != Thread.State.TIMED_WAITING) {
-            Thread.onSpinWait();
-        }
+        Waiting.until("a pause", () -> thread.getState() == Thread.State.TIMED_WAITING);
         assertEquals(List.of(), List.copyOf(checks), "the thread did not pause");
         loop.wake();
         assertEquals(List.of("stays"), checks.take());

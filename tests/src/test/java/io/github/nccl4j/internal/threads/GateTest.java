@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.tools.support.Threads;
+import io.github.nccl4j.tools.support.Waiting;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -200,9 +201,9 @@ class GateTest {
     private static void startAndAwait(FutureTask<Long> operation) {
         Thread thread = new Thread(operation, "who comes");
         thread.start();
-        while (!operation.isDone() && thread.getState() != Thread.State.BLOCKED) {
-            Thread.onSpinWait();
-        }
+        Waiting.until(
+                "a thread that waits for the gate",
+                () -> operation.isDone() || thread.getState() == Thread.State.BLOCKED);
     }
 
     @Test

@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.tests.TestLog;
+import io.github.nccl4j.tools.support.Waiting;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -297,9 +298,7 @@ class EventLoopTest {
     }
 
     private static void awaitFrames(Recorder connection, List<String> expected) throws InterruptedException {
-        for (int i = 0; i < 1000 && connection.frames.size() < expected.size(); i++) {
-            Thread.sleep(10);
-        }
+        Waiting.value("frames " + expected, () -> connection.frames.size(), size -> size >= expected.size());
         assertEquals(expected, List.copyOf(connection.frames));
     }
 

@@ -13,6 +13,7 @@ import io.github.nccl4j.launch.wire.Notice.Kind;
 import io.github.nccl4j.launch.wire.Wire;
 import io.github.nccl4j.launch.wire.Wire.Operation;
 import io.github.nccl4j.tests.TestLog;
+import io.github.nccl4j.tools.support.Waiting;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -76,9 +77,7 @@ class MembershipsTest {
     }
 
     private void awaitTold(int count) throws Exception {
-        for (int i = 0; i < 1000 && told.size() < count; i++) {
-            Thread.sleep(10);
-        }
+        Waiting.value(count + " losses", told::size, size -> size >= count);
     }
 
     /* Memberships. */
@@ -88,9 +87,8 @@ class MembershipsTest {
         Thread entering = new Thread(() -> session.memberships().enter("group", 0, lost -> {}));
         entering.start();
         store.request(Operation.ENTER);
-        while (entering.isAlive() && entering.getState() != Thread.State.TIMED_WAITING) {
-            Thread.sleep(1);
-        }
+        Waiting.until(
+                "an entry that waits", () -> !entering.isAlive() || entering.getState() == Thread.State.TIMED_WAITING);
         assertTrue(entering.isAlive());
         store.respond(new byte[0]);
         entering.join();
@@ -237,9 +235,7 @@ class MembershipsTest {
             store.respond(number, new byte[0]);
         }
         send(Kind.KEEPER, "group", 7, "", 0);
-        while (session.silence() == 0) {
-            Thread.sleep(1);
-        }
+        Waiting.until("silence of the store", () -> session.silence() != 0);
         Map<Integer, Duration> silent = TestSession.get(entering).silent();
         assertEquals(Set.of(7), silent.keySet());
         assertTrue(silent.get(7).toNanos() > 90_000_000, silent::toString);
@@ -297,9 +293,7 @@ class MembershipsTest {
             enter("group", 0);
             store.close();
             assertThrows(RuntimeException.class, () -> session.gone(Duration.ZERO));
-            for (int i = 0; i < 1000 && log.lines().isEmpty(); i++) {
-                Thread.sleep(10);
-            }
+            Waiting.until("a line of the log", () -> !log.lines().isEmpty());
             assertEquals(
                     List.of("WARNING: rank 1 has lost its connection to the store at " + opened.address()
                             + ": the peer has closed the connection. It is not told of lost ranks any more: NCCL or a"

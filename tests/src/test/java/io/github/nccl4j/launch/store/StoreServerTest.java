@@ -14,6 +14,7 @@ import io.github.nccl4j.launch.wire.Wire;
 import io.github.nccl4j.launch.wire.Wire.Operation;
 import io.github.nccl4j.tests.Ports;
 import io.github.nccl4j.tests.TestLog;
+import io.github.nccl4j.tools.support.Waiting;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -75,9 +76,8 @@ class StoreServerTest {
     private Thread closing(Duration limit) throws Exception {
         Thread closing = new Thread(() -> store.server().close(limit));
         closing.start();
-        while (closing.getState() != Thread.State.TIMED_WAITING && closing.isAlive()) {
-            Thread.sleep(1);
-        }
+        Waiting.until(
+                "a close that waits", () -> closing.getState() == Thread.State.TIMED_WAITING || !closing.isAlive());
         store.settle();
         return closing;
     }

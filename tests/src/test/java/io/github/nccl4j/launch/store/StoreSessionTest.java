@@ -19,6 +19,7 @@ import io.github.nccl4j.launch.wire.Wire;
 import io.github.nccl4j.launch.wire.Wire.Operation;
 import io.github.nccl4j.tests.Ports;
 import io.github.nccl4j.tests.TestLog;
+import io.github.nccl4j.tools.support.Waiting;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
@@ -279,9 +280,7 @@ class StoreSessionTest {
         Membership member = session.memberships().enter("group", 0, lost -> {});
         Thread hook = new Thread(() -> session.closeServer(LONG));
         hook.start();
-        while (hook.isAlive() && hook.getState() != Thread.State.TIMED_WAITING) {
-            Thread.onSpinWait();
-        }
+        Waiting.until("a close that waits", () -> !hook.isAlive() || hook.getState() == Thread.State.TIMED_WAITING);
         try (TestLog log = new TestLog()) {
             // The store still serves.
             assertEquals(List.of(), session.gone(LONG));

@@ -17,6 +17,7 @@ import io.github.nccl4j.highlevel.WindowFlag;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.Cxx;
 import io.github.nccl4j.tests.FakeCuda;
+import io.github.nccl4j.tools.support.Waiting;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -199,9 +200,8 @@ class CallOrderTest {
                     CompletableFuture<Void> ended = OtherThread.startInside(
                             parent, "in a call", () -> parent.allReduce(one, ReduceOp.SUM, parent.stream()));
                     Path log = Path.of(System.getenv("STUB_LOG"));
-                    while (!Files.readString(log).contains("enter")) {
-                        Thread.sleep(1);
-                    }
+                    Waiting.until(
+                            "a call of the stub", () -> Files.readString(log).contains("enter"));
                     parent.abort();
                     ended.handle((nothing, failure) -> null).join();
                 }

@@ -27,6 +27,7 @@ import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.library.NcclException;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tools.support.Threads;
+import io.github.nccl4j.tools.support.Waiting;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -279,9 +280,7 @@ class CommunicatorFailuresTest {
     @Test
     void idleRankLearnsOfFailureWhenItPolls() throws Exception {
         whenRankOneIsKilled(builder(true), communicator -> {
-            while (communicator.asyncError().equals(Result.SUCCESS)) {
-                Thread.sleep(1);
-            }
+            Waiting.until("an error", () -> !communicator.asyncError().equals(Result.SUCCESS));
             assertEquals(Result.REMOTE_ERROR, communicator.asyncError());
             assertTrue(communicator.lastError().contains("rank 1"), communicator.lastError());
             communicator.close();
@@ -327,15 +326,15 @@ class CommunicatorFailuresTest {
 
     /** Waits until a communicator is in a call of another thread. */
     private static void awaitCall(Communicator communicator) throws InterruptedException {
-        for (; ; ) {
+        Waiting.until("a call of another thread", () -> {
             try {
                 communicator.work(STREAM);
+                return false;
             } catch (IllegalStateException e) {
                 assertTrue(e.getMessage().contains("in use by thread"), e.getMessage());
-                return;
+                return true;
             }
-            Thread.sleep(1);
-        }
+        });
     }
 
     /** As {@link #allReduce}, while {@link #awaitCall} of another thread looks, which is in a call itself for a moment. */

@@ -30,6 +30,7 @@ import io.github.nccl4j.highlevel.Window;
 import io.github.nccl4j.highlevel.WindowFlag;
 import io.github.nccl4j.library.HostEngine;
 import io.github.nccl4j.tools.support.Threads;
+import io.github.nccl4j.tools.support.Waiting;
 import java.lang.ref.WeakReference;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -288,14 +289,12 @@ class ConfiguredCallsTest {
     }
 
     /** Waits until an event is destroyed that was closed. */
-    private static void awaitDestroyed(long event) throws InterruptedException {
-        long start = System.nanoTime();
-        while (exists(event) && System.nanoTime() - start < PATIENCE) {
+    private static void awaitDestroyed(long event) {
+        Waiting.until("end of the event", () -> {
             // Looks what is done, as calls that allocate and free do.
             ones(1).close();
-            Thread.sleep(1);
-        }
-        assertFalse(exists(event), "the event was not destroyed");
+            return !exists(event);
+        });
     }
 
     @Test

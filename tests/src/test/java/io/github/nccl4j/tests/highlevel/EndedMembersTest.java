@@ -18,6 +18,7 @@ import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.tests.launch.Proxy;
 import io.github.nccl4j.tests.launch.WatchedStore;
 import io.github.nccl4j.tools.support.Threads;
+import io.github.nccl4j.tools.support.Waiting;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.time.Duration;
@@ -196,11 +197,11 @@ class EndedMembersTest {
         /** Waits until rank 2 waits for its admission, or has ended again. */
         private void awaitBack(TcpStore store) throws InterruptedException {
             run.mayComeBack.countDown();
-            while (!exists(store, "sums-waits-2-1")
-                    && !exists(store, "sums-admitted-2-1")
-                    && run.backHasEnded.getCount() > 0) {
-                Thread.sleep(1);
-            }
+            Waiting.until(
+                    "return of rank 2",
+                    () -> exists(store, "sums-waits-2-1")
+                            || exists(store, "sums-admitted-2-1")
+                            || run.backHasEnded.getCount() == 0);
         }
     }
 

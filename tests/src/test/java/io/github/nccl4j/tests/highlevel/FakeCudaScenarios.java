@@ -18,6 +18,7 @@ import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.tests.TestLog;
 import io.github.nccl4j.tools.support.Checks;
 import io.github.nccl4j.tools.support.CudaContexts;
+import io.github.nccl4j.tools.support.Waiting;
 import java.io.IOException;
 import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
@@ -340,12 +341,16 @@ final class FakeCudaScenarios {
             stream.isDone();
             stream.isDone();
         }
-        for (int i = 0; i < 100 && first.get() != null; i++) {
-            System.gc();
-            Thread.sleep(20);
-        }
+        awaitCollected(first);
         checks.isTrue(first.get() == null, "the first copy's buffer is not kept");
         stream.synchronize();
+    }
+
+    private static void awaitCollected(WeakReference<?> reference) {
+        Waiting.until("collection of an object", () -> {
+            System.gc();
+            return reference.get() == null;
+        });
     }
 
     /** What only the copy refers to is not collected before it is done, but then. */
@@ -357,10 +362,7 @@ final class FakeCudaScenarios {
         }
         checks.isTrue(dropped.get() != null, "the buffer is kept");
         stream.synchronize();
-        for (int i = 0; i < 100 && dropped.get() != null; i++) {
-            System.gc();
-            Thread.sleep(20);
-        }
+        awaitCollected(dropped);
         checks.isTrue(dropped.get() == null, "the buffer is not kept any longer");
         int[] back = new int[1000];
         target.copyTo(back);
@@ -701,10 +703,10 @@ final class FakeCudaScenarios {
     private void dropped() throws InterruptedException {
         try (TestLog log = new TestLog()) {
             dropOne();
-            for (int i = 0; i < 200 && log.records().isEmpty(); i++) {
+            Waiting.until("a line of the log", () -> {
                 System.gc();
-                Thread.sleep(50);
-            }
+                return !log.records().isEmpty();
+            });
             log.lines().forEach(System.out::println);
         }
     }

@@ -18,6 +18,7 @@ import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.ShrinkFlag;
 import io.github.nccl4j.highlevel.StreamTimeoutException;
 import io.github.nccl4j.highlevel.Work;
+import io.github.nccl4j.tools.support.Waiting;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
@@ -115,9 +116,8 @@ class HostStreamsTest {
                 communicator.recv(buffer, 0, stream);
                 Thread waiting = new Thread(stream::synchronize, "waits for a stream");
                 waiting.start();
-                while (Arrays.stream(waiting.getStackTrace()).noneMatch(call -> call.isNativeMethod())) {
-                    Thread.sleep(1);
-                }
+                Waiting.until("a thread inside the engine", () -> Arrays.stream(waiting.getStackTrace())
+                        .anyMatch(call -> call.isNativeMethod()));
                 stream.close();
                 assertThrows(IllegalStateException.class, stream::synchronize);
                 closed.countDown();

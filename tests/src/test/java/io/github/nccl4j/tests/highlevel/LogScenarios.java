@@ -13,9 +13,9 @@ import io.github.nccl4j.highlevel.NcclResultException;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.tests.TestLog;
+import io.github.nccl4j.tools.support.Waiting;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 
@@ -41,14 +41,7 @@ final class LogScenarios {
 
     /** Returns the lines as soon as there are so many. */
     private static List<String> awaitLines(TestLog log, int lines) throws InterruptedException {
-        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
-        while (log.records().size() < lines) {
-            if (System.nanoTime() > deadline) {
-                throw new AssertionError("expected " + lines + " lines of the log, got " + log.lines());
-            }
-            Thread.sleep(10);
-        }
-        return log.lines();
+        return Waiting.value(lines + " lines of the log", log::lines, now -> now.size() >= lines);
     }
 
     /** An operation fails; what is logged and what the exception carries. */

@@ -35,6 +35,7 @@ import io.github.nccl4j.tests.Ports;
 import io.github.nccl4j.tests.StubLibraries;
 import io.github.nccl4j.tests.launch.Job;
 import io.github.nccl4j.tests.launch.Proxy;
+import io.github.nccl4j.tools.support.Waiting;
 import java.net.InetAddress;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -201,12 +202,12 @@ class LostRankTest {
                 assertNamed(assertThrows(
                         NcclRemoteException.class, () -> communicator.allReduce(numbers, ReduceOp.SUM, STREAM)));
                 // The revocation of one rank ends the call of the other, too.
-                while (revoked.getCount() > 0) {
+                Waiting.until("revocation of both", () -> {
                     if (communicator.state() == State.REVOKED) {
                         revoked.countDown();
                     }
-                    Thread.sleep(1);
-                }
+                    return revoked.getCount() == 0;
+                });
             }
         });
     }
@@ -254,9 +255,7 @@ class LostRankTest {
     void policyAborts() throws Exception {
         whenTheLastIsLost(() -> Communicator.builder().onFailure(FailurePolicy.ABORT), communicator -> {
             waiting.countDown();
-            while (communicator.state() == State.OPEN) {
-                Thread.sleep(1);
-            }
+            Waiting.until("end of the open state", () -> communicator.state() != State.OPEN);
             assertEquals(State.ABORTED, communicator.state());
         });
     }

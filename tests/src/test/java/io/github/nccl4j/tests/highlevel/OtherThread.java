@@ -2,6 +2,7 @@ package io.github.nccl4j.tests.highlevel;
 
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CudaStream;
+import io.github.nccl4j.tools.support.Waiting;
 import java.util.concurrent.CompletableFuture;
 
 /** A thread of its own that is in a call which does not return by itself. */
@@ -13,9 +14,7 @@ final class OtherThread {
             throws InterruptedException {
         CompletableFuture<Void> ended = new CompletableFuture<>();
         new Thread(() -> callUntilLetIn(call, ended), name).start();
-        while (!ended.isDone() && !isInUse(communicator)) {
-            Thread.sleep(1);
-        }
+        Waiting.until(name + " inside", () -> ended.isDone() || isInUse(communicator));
         return ended;
     }
 

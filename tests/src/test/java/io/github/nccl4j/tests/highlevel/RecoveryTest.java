@@ -24,6 +24,7 @@ import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.library.NcclException;
 import io.github.nccl4j.tests.Ports;
 import io.github.nccl4j.tools.support.Threads;
+import io.github.nccl4j.tools.support.Waiting;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -221,9 +222,7 @@ class RecoveryTest {
             if (self == 0) {
                 lost.get().close();
             }
-            while (!store.gone().equals(List.of(2))) {
-                Thread.sleep(1);
-            }
+            Waiting.until("loss of rank 2", () -> store.gone().equals(List.of(2)));
             assertEquals(1, sum(recovery.recover(Duration.ofSeconds(5)), self));
             assertEquals(List.of(0, 1), recovery.members());
         });

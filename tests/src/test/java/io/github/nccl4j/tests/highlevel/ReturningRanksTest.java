@@ -23,6 +23,7 @@ import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.Held;
 import io.github.nccl4j.tests.launch.Proxy;
+import io.github.nccl4j.tools.support.Waiting;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -96,9 +97,9 @@ class ReturningRanksTest {
                 int self = rank;
                 running.add(ranks.start(rank, STEPS, (recovery, store, step) -> {
                     if (step == 4 && recovery.members().size() < 3) {
-                        while (store.attempts().get(2) != -1 || !exists(store, waits(2, 1))) {
-                            Thread.sleep(1);
-                        }
+                        Waiting.until(
+                                "loss of rank 2, whose next process waits",
+                                () -> store.attempts().get(2) == -1 && exists(store, waits(2, 1)));
                     }
                     if (step == 6 && recovery.members().size() < 3) {
                         assertEquals(2, ranks.sizes.get(5));

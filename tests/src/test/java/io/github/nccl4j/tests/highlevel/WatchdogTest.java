@@ -30,6 +30,7 @@ import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.FakeCuda;
 import io.github.nccl4j.tests.StubLibraries;
 import io.github.nccl4j.tools.support.Threads;
+import io.github.nccl4j.tools.support.Waiting;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -105,9 +106,7 @@ class WatchdogTest {
     @Test
     void policyAbortsAndNextCallNamesTheReason() throws Exception {
         whenAnIdleRankLosesTheOther(builder(true).onFailure(FailurePolicy.ABORT), communicator -> {
-            while (communicator.state() == State.OPEN) {
-                Thread.sleep(1);
-            }
+            Waiting.until("end of the open state", () -> communicator.state() != State.OPEN);
             assertEquals(State.ABORTED, communicator.state());
             IllegalStateException ended = assertThrows(IllegalStateException.class, () -> allReduce(communicator));
             assertInstanceOf(NcclRemoteException.class, ended.getCause());
@@ -168,9 +167,7 @@ class WatchdogTest {
     void communicatorWithLateOperationCanBeShrunk() throws Exception {
         whenOneRankStaysAway(builder(true).deadline(SOON), communicator -> {
             assertThrows(NcclTimeoutException.class, () -> allReduce(communicator));
-            while (communicator.state() == State.OPEN) {
-                Thread.sleep(1);
-            }
+            Waiting.until("end of the open state", () -> communicator.state() != State.OPEN);
             assertEquals(State.REVOKED, communicator.state());
             try (Communicator rest = communicator.shrink(List.of(1), ShrinkFlag.ABORT)) {
                 allReduce(rest);
@@ -205,14 +202,13 @@ class WatchdogTest {
     private static void interruptSoon(Communicator communicator) {
         Thread waiting = Thread.currentThread();
         Thread interrupter = new Thread(() -> {
-            while (communicator.state() == State.OPEN) {
-                waiting.interrupt();
-                try {
-                    Thread.sleep(10);
-                } catch (InterruptedException e) {
-                    throw new AssertionError(e);
+            Waiting.until("end of the open state", () -> {
+                if (communicator.state() != State.OPEN) {
+                    return true;
                 }
-            }
+                waiting.interrupt();
+                return false;
+            });
         });
         interrupter.setDaemon(true);
         interrupter.start();

@@ -9,6 +9,7 @@ import io.github.nccl4j.nccl.ncclComm;
 import io.github.nccl4j.nccl.ncclConfig_t;
 import io.github.nccl4j.nccl.ncclUniqueId;
 import io.github.nccl4j.tests.ChildJvm;
+import io.github.nccl4j.tools.support.Waiting;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -126,12 +127,12 @@ class HostEngineRegroupTest {
     }
 
     /** The state of a communicator that does not block, when it is no longer in progress. */
-    private static int polled(long comm) throws InterruptedException {
+    private static int polled(long comm) {
         int[] state = {nccl.ncclInProgress};
-        while (state[0] == nccl.ncclInProgress) {
-            Thread.sleep(5);
+        Waiting.until("end of the progress", () -> {
             Rank.check(nccl.ncclCommGetAsyncError(comm, state), "ncclCommGetAsyncError");
-        }
+            return state[0] != nccl.ncclInProgress;
+        });
         return state[0];
     }
 

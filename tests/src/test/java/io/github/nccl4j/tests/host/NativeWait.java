@@ -1,6 +1,7 @@
 package io.github.nccl4j.tests.host;
 
 import io.github.nccl4j.tools.support.Threads;
+import io.github.nccl4j.tools.support.Waiting;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -17,10 +18,8 @@ record NativeWait(Thread thread, Path status) {
     }
 
     /** Returns when the thread sleeps inside the function. */
-    void await(String function) throws IOException, InterruptedException {
-        while (!isIn(function) || !isAsleep() || !isIn(function)) {
-            Thread.sleep(1);
-        }
+    void await(String function) {
+        Waiting.until("a thread asleep in " + function, () -> isIn(function) && isAsleep() && isIn(function));
     }
 
     /** Makes a call in a thread of its own when the thread sleeps inside the function. */

@@ -14,6 +14,7 @@ import io.github.nccl4j.nccl.ncclComm;
 import io.github.nccl4j.ras.RasClient;
 import io.github.nccl4j.ras.RasException;
 import io.github.nccl4j.ras.RasFormat;
+import io.github.nccl4j.tools.support.Waiting;
 import java.io.IOException;
 import java.net.Socket;
 import java.nio.file.Files;
@@ -124,15 +125,15 @@ final class RasScenarios {
     }
 
     /** The server of a unique id ends soon after the creation, not with it. */
-    private static Set<String> leftSince(Set<String> before) throws IOException, InterruptedException {
-        Set<String> left = resources();
-        left.removeAll(before);
-        for (int i = 0; i < 500 && !left.isEmpty(); i++) {
-            Thread.sleep(10);
-            left = resources();
-            left.removeAll(before);
-        }
-        return left;
+    private static Set<String> leftSince(Set<String> before) {
+        return Waiting.value(
+                "nothing left",
+                () -> {
+                    Set<String> left = resources();
+                    left.removeAll(before);
+                    return left;
+                },
+                Set::isEmpty);
     }
 
     /** The threads of native code, and open sockets and events. */

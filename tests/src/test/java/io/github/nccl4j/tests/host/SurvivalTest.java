@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tools.launch.Signals;
 import io.github.nccl4j.tools.support.Leftovers;
+import io.github.nccl4j.tools.support.Waiting;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -48,10 +49,8 @@ class SurvivalTest {
 
     private void awaitLoop(int round) throws InterruptedException {
         for (int rank = 0; rank < RANKS; rank++) {
-            // A rank that never comes ends the test by its time limit.
-            while (!Files.exists(folder.resolve("round" + round).resolve("" + rank))) {
-                Thread.sleep(5);
-            }
+            Path file = folder.resolve("round" + round).resolve("" + rank);
+            Waiting.until(file + ", of rank " + rank, () -> Files.exists(file));
         }
     }
 

@@ -9,6 +9,7 @@ import io.github.nccl4j.launch.Membership;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.TcpStore;
+import io.github.nccl4j.tools.support.Waiting;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -140,9 +141,7 @@ class MembershipTest {
         proxyOf(1).cut();
         stores.get(2).close();
         proxyOf(2).cut();
-        while (!stores.get(0).gone().equals(List.of(1, 2))) {
-            Thread.sleep(1);
-        }
+        Waiting.until("end of ranks 1 and 2", () -> stores.get(0).gone().equals(List.of(1, 2)));
         // The loss that follows is the first that is reported.
         proxyOf(3).cut();
         assertEquals(3, next(told).rank());
@@ -193,18 +192,14 @@ class MembershipTest {
         settle();
         assertTrue(first.silent().isEmpty());
         proxyOf(2).hold();
-        while (!first.silent().keySet().equals(Set.of(2))) {
-            Thread.sleep(1);
-        }
+        Waiting.until("silence of rank 2", () -> first.silent().keySet().equals(Set.of(2)));
         assertTrue(first.silent().get(2).compareTo(Duration.ofMillis(300)) >= 0);
         // The other side hears nothing of rank 0, which keeps the store.
-        while (!held.silent().containsKey(0)) {
-            Thread.sleep(1);
-        }
+        Waiting.until("silence of rank 0", () -> held.silent().containsKey(0));
         proxyOf(2).release();
-        while (!first.silent().isEmpty() || !held.silent().isEmpty()) {
-            Thread.sleep(1);
-        }
+        Waiting.until(
+                "end of the silence",
+                () -> first.silent().isEmpty() && held.silent().isEmpty());
         assertTrue(told.isEmpty());
         assertEquals(List.of(), stores.get(0).gone());
     }

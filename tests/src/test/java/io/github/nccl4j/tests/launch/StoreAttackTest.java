@@ -8,6 +8,7 @@ import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.launch.wire.Wire;
 import io.github.nccl4j.tests.ChildJvm;
+import io.github.nccl4j.tools.support.Waiting;
 import java.io.IOException;
 import java.io.InputStream;
 import java.lang.management.ManagementFactory;
@@ -94,10 +95,10 @@ class StoreAttackTest {
             List<CompletableFuture<TcpStore>> ranks = new ArrayList<>();
             for (int r = 2; r < WORLD; r++) {
                 // Connects while the attack is under way, not before it.
-                while (made.get() < r * CONNECTIONS / WORLD
-                        && !attackers.stream().allMatch(CompletableFuture::isDone)) {
-                    Thread.sleep(1);
-                }
+                int before = r * CONNECTIONS / WORLD;
+                Waiting.until(
+                        before + " connections",
+                        () -> made.get() >= before || attackers.stream().allMatch(CompletableFuture::isDone));
                 RankInfo self = rank(r, job.port());
                 ranks.add(job.start(() -> {
                     TcpStore store = job.open(self, Job.settings().secret(SECRET));

@@ -11,6 +11,7 @@ import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.RendezvousTimeoutException;
 import io.github.nccl4j.launch.TcpStore;
+import io.github.nccl4j.tools.support.Waiting;
 import java.net.Inet6Address;
 import java.net.InetAddress;
 import java.net.NetworkInterface;
@@ -360,9 +361,7 @@ class TcpStoreTest {
         FutureTask<byte[]> waits = new FutureTask<>(() -> store.get("never", Job.LONG));
         Thread thread = new Thread(waits);
         thread.start();
-        while (thread.getState() != Thread.State.TIMED_WAITING) {
-            Thread.onSpinWait();
-        }
+        Waiting.until("a call that waits", () -> thread.getState() == Thread.State.TIMED_WAITING);
         store.close();
         Throwable ended = assertThrows(ExecutionException.class, waits::get).getCause();
         assertEquals(RendezvousException.class, ended.getClass(), ended::toString);
