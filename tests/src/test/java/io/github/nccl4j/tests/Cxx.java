@@ -8,13 +8,18 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.TimeUnit;
 
 /** The C++ compiler of the build, and the tools that come with it. */
 public final class Cxx {
+    /** Shorter than that of a test. */
+    private static final Duration LIMIT = Duration.ofMinutes(9);
+
     private static final List<String> COMPILER =
             List.of(System.getProperty("nccl4j.test.cxx", "g++").split(" "));
 
@@ -100,24 +105,40 @@ public final class Cxx {
         return output(command);
     }
 
-    /** What a command prints; it must succeed. */
+    /** What a command prints; it must succeed, within nine minutes. */
     public static String output(List<String> command) throws IOException {
         return run(null, command);
     }
 
     private static String run(Path folder, List<String> command) throws IOException {
+        return output(folder, command, LIMIT);
+    }
+
+    /** As {@link #output(List)} in a folder, if not null, within a limit. */
+    static String output(Path folder, List<String> command, Duration limit) throws IOException {
+        // A file: a pipe would keep this thread as long as the command, or a child of it, has it open.
+        Path output = Files.createTempFile("output", ".txt");
         Process process = ChildProcesses.start(new ProcessBuilder(command)
                 .directory(folder == null ? null : folder.toFile())
-                .redirectErrorStream(true));
-        String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+                .redirectErrorStream(true)
+                .redirectOutput(output.toFile()));
         try {
-            int exitCode = process.waitFor();
-            if (exitCode != 0) {
-                throw new AssertionError(command + " exited with " + exitCode + ": " + output);
+            boolean ended = process.waitFor(limit.toNanos(), TimeUnit.NANOSECONDS);
+            String text = new String(Files.readAllBytes(output), StandardCharsets.UTF_8);
+            if (!ended) {
+                ChildProcesses.kill(process);
+                throw new AssertionError(command + " has not ended within " + limit + ": " + text);
             }
+            if (process.exitValue() != 0) {
+                throw new AssertionError(command + " exited with " + process.exitValue() + ": " + text);
+            }
+            return text;
         } catch (InterruptedException e) {
-            throw new AssertionError(e);
+            ChildProcesses.kill(process);
+            Thread.currentThread().interrupt();
+            throw new AssertionError("interrupted while waiting for " + command, e);
+        } finally {
+            Files.delete(output);
         }
-        return output;
     }
 }

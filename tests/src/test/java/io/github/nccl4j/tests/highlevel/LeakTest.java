@@ -15,9 +15,11 @@ import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import java.util.logging.LogRecord;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
 /** What is closed leaves nothing behind, and what is dropped is told. */
 class LeakTest {
@@ -30,6 +32,7 @@ class LeakTest {
 
     /** The property {@code leak.cycles} makes it longer. */
     @Test
+    @Timeout(value = 11, unit = TimeUnit.MINUTES)
     void closingLeaksNothing() {
         ChildJvm jvm = new ChildJvm();
         Held.FIXED_HEAP.forEach(jvm::option);
