@@ -29,6 +29,9 @@ public final class ChildJvm {
 
     private Duration limit = Duration.ofMinutes(5);
     private final List<String> prefix = new ArrayList<>();
+    /** Where JavaCPP unpacks libraries: a folder of this checkout. */
+    private static final String CACHE = "org.bytedeco.javacpp.cachedir";
+
     private final List<String> options = new ArrayList<>();
     private String classPath = OWN_CLASS_PATH;
     private boolean archived = true;
@@ -155,6 +158,9 @@ public final class ChildJvm {
             ClassArchive.of(OWN_CLASS_PATH)
                     .ifPresent(file ->
                             command.addAll(List.of("-XX:SharedArchiveFile=" + file, "-Dnccl4j.classes=" + file)));
+        }
+        if (System.getProperty(CACHE) != null) {
+            command.add("-D" + CACHE + "=" + System.getProperty(CACHE));
         }
         command.addAll(options);
         command.addAll(
