@@ -48,6 +48,9 @@ public final class TestOne {
     private final Map<String, String> properties = new TreeMap<>();
     private final List<String> options;
 
+    /** True if the value of a constant has changed, which the classes that use it have copied. */
+    private boolean hasNewConstants;
+
     public static void main(String[] args) throws Exception {
         try {
             new TestOne(Path.of(args[0])).prepare(Path.of(args[1]), List.of(args).subList(2, args.length));
@@ -249,7 +252,7 @@ public final class TestOne {
                         return false;
                     }
                     declared.addAll(redeclared);
-                    again = users(declared, sources, output);
+                    again = users(declared, sources, output, hasNewConstants);
                     again.removeAll(outdated);
                 }
                 if (kind.equals("main") && !declared.isEmpty()) {
@@ -309,7 +312,7 @@ public final class TestOne {
     }
 
     /** The new classes whose declarations differ from the old ones; null if that of a native method does. */
-    private static Set<Path> redeclared(Path fresh, Path output) throws IOException {
+    private Set<Path> redeclared(Path fresh, Path output) throws IOException {
         Set<Path> redeclared = new TreeSet<>();
         Map<Path, String> now = declarations(fresh, files(fresh).stream().map(fresh::relativize).toList());
         Map<Path, String> before = declarations(output, List.copyOf(now.keySet()));
@@ -317,16 +320,17 @@ public final class TestOne {
             String old = before.getOrDefault(each.getKey(), "");
             if (!old.equals(each.getValue())) {
                 redeclared.add(each.getKey());
+                hasNewConstants |= !lines(old, " = ").equals(lines(each.getValue(), " = "));
             }
-            if (!natives(old).equals(natives(each.getValue()))) {
+            if (!lines(old, " native ").equals(lines(each.getValue(), " native "))) {
                 return null;
             }
         }
         return redeclared;
     }
 
-    private static List<String> natives(String declarations) {
-        return declarations.lines().filter(line -> line.contains(" native ")).toList();
+    private static List<String> lines(String declarations, String word) {
+        return declarations.lines().filter(line -> line.contains(word)).toList();
     }
 
     /** What other classes can use of each class that exists, constants with their values, and all native methods. */
@@ -347,7 +351,7 @@ public final class TestOne {
                     String text = texts[i + 1];
                     declarations.merge(
                             existing.get(i),
-                            visible.equals("-package") ? text : String.join("\n", natives(text)),
+                            visible.equals("-package") ? text : String.join("\n", lines(text, " native ")),
                             String::concat);
                 }
             }
@@ -355,8 +359,8 @@ public final class TestOne {
         return declarations;
     }
 
-    /** The sources that use one of the classes: by the class files, and by the text, since constants leave no trace. */
-    private static Set<Path> users(Set<Path> classes, Path sources, Path output) throws IOException {
+    /** The sources that use one of the classes: by their class files, and also by their text, since constants leave no trace there. */
+    private static Set<Path> users(Set<Path> classes, Path sources, Path output, boolean byText) throws IOException {
         Set<Path> users = new TreeSet<>();
         if (classes.isEmpty()) {
             return users;
@@ -376,7 +380,7 @@ public final class TestOne {
                 users.add(Path.of(name.replaceAll("(\\$.*)?\\.class$", ".java")));
             }
         }
-        for (Path file : files(sources)) {
+        for (Path file : byText ? files(sources) : List.<Path>of()) {
             if (written.matcher(Files.readString(file)).find()) {
                 users.add(sources.relativize(file));
             }
@@ -391,7 +395,7 @@ public final class TestOne {
             for (String kind : later.equals(module) ? List.of("test") : List.of("main", "test")) {
                 Path sources = root.resolve(later + "/src/" + kind + "/java");
                 Path output = root.resolve(later + "/target/" + (kind.equals("main") ? "classes" : "test-classes"));
-                for (Path old : classesOf(users(classes, sources, output), output)) {
+                for (Path old : classesOf(users(classes, sources, output, hasNewConstants), output)) {
                     Files.delete(output.resolve(old));
                 }
             }
