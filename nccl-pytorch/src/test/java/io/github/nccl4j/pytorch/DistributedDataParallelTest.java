@@ -15,6 +15,7 @@ import org.bytedeco.javacpp.Pointer;
 import org.bytedeco.javacpp.PointerScope;
 import org.bytedeco.pytorch.LinearImpl;
 import org.bytedeco.pytorch.Module;
+import org.bytedeco.pytorch.Scalar;
 import org.bytedeco.pytorch.Tensor;
 import org.bytedeco.pytorch.TensorBase;
 import org.bytedeco.pytorch.TensorVector;
@@ -40,8 +41,8 @@ class DistributedDataParallelTest {
             second = new Tensor(module.register_parameter("second", torch.full(new long[] {2}, scalar(10 * value))));
         }
 
-        private static org.bytedeco.pytorch.Scalar scalar(double value) {
-            return new org.bytedeco.pytorch.Scalar((float) value);
+        private static Scalar scalar(double value) {
+            return new Scalar((float) value);
         }
 
         /** The gradients are the factors. */
@@ -81,22 +82,38 @@ class DistributedDataParallelTest {
                 assertFalse(buffer.item_bool());
                 assertTrue(pair.first.requires_grad());
 
-                Tensor statistics = buffer.fill_(new org.bytedeco.pytorch.Scalar(communicator.rank() == 0 ? 1f : 0f));
+                Tensor statistics = buffer.fill_(new Scalar(communicator.rank() == 0 ? 1f : 0f));
                 parallel.broadcastBuffers();
                 assertTrue(statistics.item_bool());
             }
         });
     }
 
-    /** With one bucket, and with a bucket for each parameter. */
+    /** A broadcast needs contiguous memory. */
+    @Test
+    void theStartCopiesATransposedTensor() throws Exception {
+        Ranks.run(2, communicator -> {
+            Pair pair = new Pair(1);
+            Tensor rows = torch.arange(new Scalar(6f)).view(2, 3).add(Pair.scalar(10 * communicator.rank()));
+            Tensor columns = new Tensor(pair.module.register_parameter("columns", rows.t()));
+            assertFalse(columns.is_contiguous());
+            try (DistributedDataParallel parallel = of(pair, communicator).create()) {
+                for (int i = 0; i < 6; i++) {
+                    assertEquals(i, columns.get(i % 3).get(i / 3).item_float(), "element " + i);
+                }
+            }
+        });
+    }
+
+    /** With one bucket, which may be full, and with a bucket for each parameter. */
     @ParameterizedTest
-    @ValueSource(longs = {1, 1 << 20})
+    @ValueSource(longs = {1, 15, 16, 1 << 20})
     void gradientsAreAverages(long bucketBytes) throws Exception {
         Ranks.run(3, communicator -> {
             Pair pair = new Pair(1);
             try (DistributedDataParallel parallel =
                     of(pair, communicator).bucketBytes(bucketBytes).create()) {
-                assertEquals(bucketBytes == 1 ? 2 : 1, parallel.bucketCount());
+                assertEquals(bucketBytes < 16 ? 2 : 1, parallel.bucketCount());
                 for (int step = 0; step < 3; step++) {
                     pair.zeroGradients(step < 2);
                     pair.backward(communicator.rank() + step, 4 * communicator.rank());
@@ -196,6 +213,10 @@ class DistributedDataParallelTest {
                     pair.zeroGradients(true);
                     long before = communicator.flightRecorder().recorded();
                     try (DistributedDataParallel.NoSync scope = parallel.noSync()) {
+                        DistributedDataParallel.NoSync inner = parallel.noSync();
+                        inner.close();
+                        // Does not end the scope around it.
+                        inner.close();
                         pair.backward(communicator.rank(), 0);
                         pair.backward(10 * communicator.rank(), 0);
                         assertThrows(IllegalStateException.class, parallel::synchronize);
@@ -224,6 +245,11 @@ class DistributedDataParallelTest {
                         assertThrows(IllegalStateException.class, parallel::synchronize)
                                 .getMessage()
                                 .replace("of first", "of second"));
+                // The next pass begins without the failure.
+                pair.zeroGradients(true);
+                pair.backward(1, 1);
+                parallel.synchronize();
+                assertGradient(1, pair.first);
             }
         });
     }
@@ -232,18 +258,23 @@ class DistributedDataParallelTest {
     void bfloat16RoundsAndKeepsTheType() throws Exception {
         Ranks.run(2, communicator -> {
             Pair pair = new Pair(1);
+            Tensor third = new Tensor(pair.module.register_parameter(
+                    "third", torch.full(new long[] {2}, Pair.scalar(1)).to(ScalarType.Double)));
             try (DistributedDataParallel parallel = of(pair, communicator)
                     .compression(GradientCompression.BFLOAT16)
                     .create()) {
                 for (int step = 0; step < 2; step++) {
                     pair.zeroGradients(true);
                     // 1 + 1/512 has more bits than bfloat16.
+                    third.mul(Pair.scalar(1 + 1.0 / 512)).sum().backward();
                     pair.backward(1 + 1.0 / 512, communicator.rank() == 0 ? 3 : 0);
                     parallel.synchronize();
                     assertEquals(1f, pair.first.grad().get(0).item_float());
                     assertEquals(1.5f, pair.second.grad().get(0).item_float());
                     assertEquals(
                             ScalarType.Float, pair.first.grad().scalar_type().intern());
+                    assertEquals(1, third.grad().get(0).item_double());
+                    assertEquals(ScalarType.Double, third.grad().scalar_type().intern());
                 }
             }
         });
@@ -274,7 +305,9 @@ class DistributedDataParallelTest {
             Module inner = new Module("inner");
             inner.register_parameter("same", pair.first);
             pair.module.register_module("inner", inner);
-            try (DistributedDataParallel parallel = of(pair, communicator).create()) {
+            try (DistributedDataParallel parallel =
+                    of(pair, communicator).bucketBytes(1).create()) {
+                assertEquals(2, parallel.bucketCount());
                 pair.backward(2 * communicator.rank(), 1);
                 parallel.synchronize();
                 assertGradient(1, pair.first);
