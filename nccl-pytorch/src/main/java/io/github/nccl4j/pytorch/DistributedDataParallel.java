@@ -96,6 +96,8 @@ public final class DistributedDataParallel implements AutoCloseable {
     private Throwable failure;
     /** True if operations on the buckets may still run, after a failure. */
     private boolean abandoned;
+    /** True until the next pass has waited for the operations of a failed pass, which write to the buckets. */
+    private boolean unsettled;
 
     private boolean closed;
 
@@ -323,12 +325,20 @@ public final class DistributedDataParallel implements AutoCloseable {
                     throw new IllegalStateException("a second backward pass has found a gradient of " + parameter.name()
                             + " before synchronize(): call synchronize() between, or noSync() around the first");
                 }
-                parameter.fill(gradient);
+                fill(parameter, gradient);
                 launchComplete();
             } catch (Throwable failed) {
                 failure = failed;
             }
         }
+    }
+
+    private void fill(ModelParameter parameter, TensorBase gradient) {
+        if (unsettled) {
+            communicator.work(communicator.stream()).await();
+            unsettled = false;
+        }
+        parameter.fill(gradient);
     }
 
     private void launchComplete() {
@@ -365,7 +375,7 @@ public final class DistributedDataParallel implements AutoCloseable {
             for (GradientBucket bucket : buckets.subList(next, buckets.size())) {
                 for (ModelParameter parameter : bucket.parameters()) {
                     if (!parameter.isFilled()) {
-                        parameter.fill(null);
+                        fill(parameter, null);
                     }
                 }
                 launchComplete();
@@ -374,6 +384,7 @@ public final class DistributedDataParallel implements AutoCloseable {
             parameters.forEach(ModelParameter::take);
         } catch (RuntimeException | Error failed) {
             abandoned = true;
+            unsettled = true;
             throw failed;
         } finally {
             failure = null;
@@ -458,6 +469,7 @@ public final class DistributedDataParallel implements AutoCloseable {
         }
         communicator = replacement;
         failure = null;
+        unsettled = false;
         restart();
         try (PointerScope scope = new PointerScope()) {
             parameters.forEach(ModelParameter::drop);

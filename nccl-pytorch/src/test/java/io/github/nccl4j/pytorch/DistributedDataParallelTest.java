@@ -11,6 +11,7 @@ import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.library.NcclException;
 import java.util.Arrays;
+import java.util.concurrent.CountDownLatch;
 import org.bytedeco.javacpp.Pointer;
 import org.bytedeco.javacpp.PointerScope;
 import org.bytedeco.pytorch.LinearImpl;
@@ -250,6 +251,29 @@ class DistributedDataParallelTest {
                 pair.backward(1, 1);
                 parallel.synchronize();
                 assertGradient(1, pair.first);
+            }
+        });
+    }
+
+    /** Rank 1 begins its part of the average that a refused pass has left behind when rank 0 is in the next pass. */
+    @Test
+    void thePassAfterARefusedOneWaitsForItsAverages() throws Exception {
+        CountDownLatch next = new CountDownLatch(1);
+        Ranks.run(2, communicator -> {
+            Pair pair = new Pair(1);
+            try (DistributedDataParallel parallel = of(pair, communicator).create()) {
+                if (communicator.rank() == 1) {
+                    next.await();
+                }
+                pair.backward(1, 1);
+                pair.backward(1, 1);
+                assertThrows(IllegalStateException.class, parallel::synchronize);
+                pair.zeroGradients(true);
+                next.countDown();
+                pair.backward(4, 4);
+                parallel.synchronize();
+                assertGradient(4, pair.first);
+                assertGradient(4, pair.second);
             }
         });
     }
