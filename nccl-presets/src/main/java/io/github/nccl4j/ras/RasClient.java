@@ -185,7 +185,7 @@ public final class RasClient implements AutoCloseable {
                     "events must be of at least one group, as TEXT or JSON: " + events + ", " + format);
         }
         requireFirst();
-        long deadline = deadline(Duration.ofSeconds(GATHER_SECONDS));
+        long deadline = deadline(Duration.ofSeconds(gatherSeconds));
         try {
             requestFormat(format, deadline);
             request(

@@ -9,6 +9,9 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -177,6 +180,21 @@ class RasServiceTest {
             client.monitor(RasFormat.JSON, Set.of(RasEvents.LIFECYCLE), lines::add);
             assertEquals(List.of("one", "two"), lines);
             assertEquals("SET FORMAT json", service.received.get(1));
+        }
+    }
+
+    /** Only the request of events has a deadline. */
+    @Test
+    @SuppressWarnings("try") // Closing early ends the events.
+    void eventsMayBeFarApart() throws IOException {
+        try (ServedLines service = service("OK\none\n");
+                RasClient client = client(service)) {
+            client.setGatherSeconds(2);
+            CompletableFuture<Void> monitoring = CompletableFuture.runAsync(
+                    () -> client.monitor(RasFormat.TEXT, Set.of(RasEvents.LIFECYCLE), line -> {}));
+            assertThrows(TimeoutException.class, () -> monitoring.get(3, TimeUnit.SECONDS));
+            client.close();
+            monitoring.join();
         }
     }
 

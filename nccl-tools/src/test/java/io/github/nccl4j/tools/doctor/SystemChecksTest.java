@@ -103,13 +103,14 @@ class SystemChecksTest {
         TestMachine machine = machine()
                 .variable("NCCL_DEBUG", "INFO")
                 .variable("NCCL4J_STORE_SECRET", "abc")
+                .variable("NCCL_NET_TOKEN", "abc")
                 .variable("PATH", "/bin")
                 .variable("HOME", "/home/u")
                 .file("/home/u/.nccl.conf", "NCCL_IB_DISABLE=1\n\n")
                 .file("/etc/nccl.conf", "NCCL_DEBUG=WARN");
         List<Finding> findings = new SettingsCheck(machine.build()).run();
         assertEquals(
-                List.of("NCCL4J_STORE_SECRET=(not shown)", "NCCL_DEBUG=INFO"),
+                List.of("NCCL4J_STORE_SECRET=(not shown)", "NCCL_DEBUG=INFO", "NCCL_NET_TOKEN=(not shown)"),
                 findings.get(0).details());
         assertEquals("NCCL also reads /home/u/.nccl.conf", findings.get(1).text());
         assertEquals(List.of("NCCL_IB_DISABLE=1"), findings.get(1).details());
