@@ -253,7 +253,7 @@ class FlightRecorderTest {
         String other;
         try (Communicator open = alone()) {
             message = failureOfRank0();
-            other = open.flightRecorder().toJson().replaceFirst("(?s).*\"id\": \"([^\"]*)\".*", "$1");
+            other = id(open);
         }
         try (Stream<Path> files = Files.list(folder.resolve("new"))) {
             Path file = files.filter(each -> each.toString().contains(other))
@@ -289,11 +289,16 @@ class FlightRecorderTest {
     void allRanksHaveTheSameId() throws Exception {
         String[] ids = new String[2];
         RankThreads.run(2, communicator -> {
-            try (Communicator part = communicator.split(0, 0)) {
-                ids[part.rank()] = part.flightRecorder().toJson().replaceFirst("(?s).*\"id\": \"([^\"]*)\".*", "$1");
+            try (Communicator part = communicator.split(0, 0);
+                    Communicator next = communicator.split(0, 0)) {
+                ids[part.rank()] = id(part) + " " + id(next);
             }
         });
         assertEquals(ids[0], ids[1]);
-        assertTrue(ids[0].matches("[0-9a-f]{8}\\.0\\.0"), ids[0]);
+        assertTrue(ids[0].matches("([0-9a-f]{8})\\.0\\.0 \\1\\.1\\.0"), ids[0]);
+    }
+
+    private static String id(Communicator communicator) {
+        return communicator.flightRecorder().toJson().replaceFirst("(?s).*\"id\": \"([^\"]*)\".*", "$1");
     }
 }

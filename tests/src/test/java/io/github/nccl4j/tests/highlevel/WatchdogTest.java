@@ -22,6 +22,7 @@ import io.github.nccl4j.highlevel.Group;
 import io.github.nccl4j.highlevel.NcclInterruptedException;
 import io.github.nccl4j.highlevel.NcclRemoteException;
 import io.github.nccl4j.highlevel.NcclTimeoutException;
+import io.github.nccl4j.highlevel.NcclUsageException;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.ShrinkFlag;
 import io.github.nccl4j.highlevel.UniqueId;
@@ -78,6 +79,9 @@ class WatchdogTest {
         Communicator communicator = builder.create(id, 0, 2);
         try {
             allReduce(communicator);
+            // A misuse is no failure of the communicator, after which the loss would not be reported.
+            communicator.growId();
+            assertThrows(NcclUsageException.class, communicator::growId);
             victim.process().destroyForcibly();
             survivor.run(communicator);
         } finally {
