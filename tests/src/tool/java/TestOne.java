@@ -2,7 +2,6 @@ import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.IOException;
 import java.io.PrintStream;
-import java.io.PrintWriter;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.FileSystem;
@@ -48,12 +47,10 @@ public final class TestOne {
     private final Map<String, String> properties = new TreeMap<>();
     private final List<String> options;
 
-    /** True if the value of a constant has changed, which the classes that use it have copied. */
-    private boolean hasNewConstants;
-
     public static void main(String[] args) throws Exception {
         try {
-            new TestOne(Path.of(args[0])).prepare(Path.of(args[1]), List.of(args).subList(2, args.length));
+            new TestOne(Path.of(args[0]))
+                    .prepare(Path.of(args[1]), List.of(args).subList(2, args.length));
         } catch (IllegalStateException problem) {
             System.err.println("nccl4j: " + problem.getMessage());
             System.exit(2);
@@ -67,9 +64,9 @@ public final class TestOne {
             modules.add(module.getTextContent());
         }
         for (Element profile : children(child(pom, "profiles"), "profile")) {
-            Element own = child(profile, "modules");
-            for (Element module : own == null ? List.<Element>of() : children(own, "module")) {
-                profiles.putIfAbsent(module.getTextContent(), child(profile, "id").getTextContent());
+            for (Element module : children(child(profile, "modules"), "module")) {
+                profiles.putIfAbsent(
+                        module.getTextContent(), child(profile, "id").getTextContent());
             }
         }
         modules.addAll(profiles.keySet());
@@ -155,7 +152,8 @@ public final class TestOne {
         for (String needed : needed(module)) {
             Path folder = root.resolve(needed);
             input.add(folder.resolve("pom.xml"));
-            for (String part : List.of("src/main/native", "src/main/module", "src/main/java/io/github/nccl4j/presets")) {
+            for (String part :
+                    List.of("src/main/native", "src/main/module", "src/main/java/io/github/nccl4j/presets")) {
                 input.addAll(files(folder.resolve(part)));
             }
         }
@@ -189,9 +187,7 @@ public final class TestOne {
 
     private List<String> testClassPath(String module) throws IOException {
         Path file = root.resolve(module + "/target/test-classpath");
-        return Files.exists(file)
-                ? List.of(Files.readString(file).trim().split(File.pathSeparator))
-                : List.of();
+        return Files.exists(file) ? List.of(Files.readString(file).trim().split(File.pathSeparator)) : List.of();
     }
 
     /** Compiles what is out of date. Returns false if that takes Maven. */
@@ -220,8 +216,9 @@ public final class TestOne {
         Path output = root.resolve(module + "/target/" + (kind.equals("main") ? "classes" : "test-classes"));
         Set<Path> changed = new TreeSet<>();
         for (Path resource : files(root.resolve(module + "/src/" + kind + "/resources"))) {
-            Path copy = output.resolve(
-                    root.resolve(module + "/src/" + kind + "/resources").relativize(resource).toString());
+            Path copy = output.resolve(root.resolve(module + "/src/" + kind + "/resources")
+                    .relativize(resource)
+                    .toString());
             if (isOlder(copy, resource)) {
                 Files.createDirectories(copy.getParent());
                 Files.copy(resource, copy, StandardCopyOption.REPLACE_EXISTING);
@@ -252,7 +249,7 @@ public final class TestOne {
                         return false;
                     }
                     declared.addAll(redeclared);
-                    again = users(declared, sources, output, hasNewConstants);
+                    again = users(declared, sources, output);
                     again.removeAll(outdated);
                 }
                 if (kind.equals("main") && !declared.isEmpty()) {
@@ -304,7 +301,8 @@ public final class TestOne {
             path.add(root.resolve(module + "/target/classes").toString());
         }
         path.addAll(testClassPath(module));
-        arguments.addAll(List.of("-implicit:none", "-d", fresh.toString(), "-cp", String.join(File.pathSeparator, path)));
+        arguments.addAll(
+                List.of("-implicit:none", "-d", fresh.toString(), "-cp", String.join(File.pathSeparator, path)));
         names.forEach(name -> arguments.add(sources.resolve(name).toString()));
         if (tool("javac").run(System.err, System.err, arguments.toArray(String[]::new)) != 0) {
             throw new IllegalStateException(module + " does not compile");
@@ -312,15 +310,15 @@ public final class TestOne {
     }
 
     /** The new classes whose declarations differ from the old ones; null if that of a native method does. */
-    private Set<Path> redeclared(Path fresh, Path output) throws IOException {
+    private static Set<Path> redeclared(Path fresh, Path output) throws IOException {
         Set<Path> redeclared = new TreeSet<>();
-        Map<Path, String> now = declarations(fresh, files(fresh).stream().map(fresh::relativize).toList());
+        Map<Path, String> now =
+                declarations(fresh, files(fresh).stream().map(fresh::relativize).toList());
         Map<Path, String> before = declarations(output, List.copyOf(now.keySet()));
         for (Map.Entry<Path, String> each : now.entrySet()) {
             String old = before.getOrDefault(each.getKey(), "");
             if (!old.equals(each.getValue())) {
                 redeclared.add(each.getKey());
-                hasNewConstants |= !lines(old, " = ").equals(lines(each.getValue(), " = "));
             }
             if (!lines(old, " native ").equals(lines(each.getValue(), " native "))) {
                 return null;
@@ -335,8 +333,9 @@ public final class TestOne {
 
     /** What other classes can use of each class that exists, constants with their values, and all native methods. */
     private static Map<Path, String> declarations(Path folder, List<Path> names) {
-        List<Path> existing =
-                names.stream().filter(name -> Files.exists(folder.resolve(name))).toList();
+        List<Path> existing = names.stream()
+                .filter(name -> Files.exists(folder.resolve(name)))
+                .toList();
         Map<Path, String> declarations = new TreeMap<>();
         if (!existing.isEmpty()) {
             for (String visible : List.of("-package", "-private")) {
@@ -359,8 +358,8 @@ public final class TestOne {
         return declarations;
     }
 
-    /** The sources that use one of the classes: by their class files, and also by their text, since constants leave no trace there. */
-    private static Set<Path> users(Set<Path> classes, Path sources, Path output, boolean byText) throws IOException {
+    /** The sources whose class files name one of the classes. That of a class which uses a constant has a name, too, since Java 9. */
+    private static Set<Path> users(Set<Path> classes, Path sources, Path output) throws IOException {
         Set<Path> users = new TreeSet<>();
         if (classes.isEmpty()) {
             return users;
@@ -370,19 +369,12 @@ public final class TestOne {
                 .collect(Collectors.toCollection(TreeSet::new));
         Pattern compiled = Pattern.compile(
                 names.stream().map(Pattern::quote).collect(Collectors.joining("|", "(", ")")) + "(?![A-Za-z0-9_/])");
-        Pattern written = Pattern.compile(names.stream()
-                .map(name -> Pattern.quote(name.substring(name.lastIndexOf('/') + 1)))
-                .collect(Collectors.joining("|", "\\b(", ")\\b")));
         for (Path file : files(output)) {
             String name = output.relativize(file).toString();
             if (name.endsWith(".class")
-                    && compiled.matcher(Files.readString(file, StandardCharsets.ISO_8859_1)).find()) {
+                    && compiled.matcher(Files.readString(file, StandardCharsets.ISO_8859_1))
+                            .find()) {
                 users.add(Path.of(name.replaceAll("(\\$.*)?\\.class$", ".java")));
-            }
-        }
-        for (Path file : byText ? files(sources) : List.<Path>of()) {
-            if (written.matcher(Files.readString(file)).find()) {
-                users.add(sources.relativize(file));
             }
         }
         users.removeIf(name -> !Files.exists(sources.resolve(name)) || name.endsWith("package-info.java"));
@@ -395,7 +387,7 @@ public final class TestOne {
             for (String kind : later.equals(module) ? List.of("test") : List.of("main", "test")) {
                 Path sources = root.resolve(later + "/src/" + kind + "/java");
                 Path output = root.resolve(later + "/target/" + (kind.equals("main") ? "classes" : "test-classes"));
-                for (Path old : classesOf(users(classes, sources, output, hasNewConstants), output)) {
+                for (Path old : classesOf(users(classes, sources, output), output)) {
                     Files.delete(output.resolve(old));
                 }
             }
@@ -511,7 +503,16 @@ public final class TestOne {
         Path list = root.resolve("mutation/target/tools");
         if (isOlder(list, root.resolve("mutation/pom.xml"))) {
             Files.createDirectories(list.getParent());
-            run(root, List.of("mvn", "-B", "-q", "-f", "mutation/pom.xml", "dependency:build-classpath", "-Dmdep.outputFile=" + list));
+            run(
+                    root,
+                    List.of(
+                            "mvn",
+                            "-B",
+                            "-q",
+                            "-f",
+                            "mutation/pom.xml",
+                            "dependency:build-classpath",
+                            "-Dmdep.outputFile=" + list));
         }
         return Stream.of(Files.readString(list).trim().split(File.pathSeparator))
                 .filter(entry -> entry.contains("/org/junit/platform/"))
@@ -536,7 +537,7 @@ public final class TestOne {
     }
 
     private static void readInto(Map<String, String> map, Element parent) {
-        for (Element each : parent == null ? List.<Element>of() : children(parent, null)) {
+        for (Element each : children(parent, null)) {
             map.put(each.getTagName(), each.getTextContent().trim());
         }
     }
@@ -548,10 +549,12 @@ public final class TestOne {
                 .getDocumentElement();
     }
 
+    /** Those of no parent are none. */
     private static List<Element> children(Element parent, String name) {
         List<Element> children = new ArrayList<>();
-        for (Node each = parent.getFirstChild(); each != null; each = each.getNextSibling()) {
-            if (each instanceof Element element && (name == null || element.getTagName().equals(name))) {
+        for (Node each = parent == null ? null : parent.getFirstChild(); each != null; each = each.getNextSibling()) {
+            if (each instanceof Element element
+                    && (name == null || element.getTagName().equals(name))) {
                 children.add(element);
             }
         }
