@@ -1,7 +1,6 @@
 package io.github.nccl4j.tools.analyze;
 
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -238,7 +237,10 @@ final class StreamOrders {
         List<Finding> findings = new ArrayList<>();
         Set<Integer> seen = new HashSet<>();
         for (int start = 0; start < operations.size(); start++) {
-            List<Integer> cycle = seen.contains(start) ? List.of() : cycle(edges, start);
+            List<Integer> cycle = seen.contains(start)
+                    ? List.of()
+                    : WaitGraph.shortestCycle(
+                            start, node -> edges.next.get(node).keySet());
             // Ranks that did not call the operations of each other are reported with their last calls.
             boolean ordered =
                     cycle.stream().anyMatch(one -> operations.get(one).absent().isEmpty());
@@ -299,28 +301,5 @@ final class StreamOrders {
 
     private String place(int operation) {
         return WaitFindings.place(operations.get(operation));
-    }
-
-    /** The operations of the shortest way from one back to itself; empty if there is none. */
-    private static List<Integer> cycle(Edges edges, int start) {
-        Map<Integer, Integer> from = new HashMap<>();
-        List<Integer> queue = new ArrayList<>(List.of(start));
-        for (int head = 0; head < queue.size(); head++) {
-            int node = queue.get(head);
-            for (int target : edges.next.get(node).keySet()) {
-                if (target == start) {
-                    List<Integer> path = new ArrayList<>();
-                    for (int step = node; step != start; step = from.get(step)) {
-                        path.add(0, step);
-                    }
-                    path.add(0, start);
-                    return path;
-                }
-                if (from.putIfAbsent(target, node) == null) {
-                    queue.add(target);
-                }
-            }
-        }
-        return List.of();
     }
 }

@@ -6,6 +6,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.IntFunction;
 
 /**
  * Finds the causes among the operations in which ranks wait. An operation whose absent rank waits in another one is a consequence of
@@ -62,7 +63,7 @@ final class WaitGraph {
     private void classify() {
         Set<Integer> inCycle = new HashSet<>();
         for (int i = 0; i < all.size(); i++) {
-            List<Integer> path = inCycle.contains(i) ? List.of() : shortestCycle(i);
+            List<Integer> path = inCycle.contains(i) ? List.of() : shortestCycle(i, next::get);
             if (!path.isEmpty()) {
                 inCycle.addAll(path);
                 cycles.add(path.stream().map(all::get).toList());
@@ -81,12 +82,12 @@ final class WaitGraph {
     }
 
     /** The nodes of the shortest way from a node back to itself; empty if there is none. */
-    private List<Integer> shortestCycle(int start) {
+    static List<Integer> shortestCycle(int start, IntFunction<Set<Integer>> targets) {
         Map<Integer, Integer> from = new HashMap<>();
         List<Integer> queue = new ArrayList<>(List.of(start));
         for (int head = 0; head < queue.size(); head++) {
             int node = queue.get(head);
-            for (int target : next.get(node)) {
+            for (int target : targets.apply(node)) {
                 if (target == start) {
                     List<Integer> path = new ArrayList<>();
                     for (int step = node; step != start; step = from.get(step)) {
