@@ -47,7 +47,10 @@ TEST_F(GroupTest, SendsAndReceivesRunInTheOrderOfTheCalls) {
 
 TEST_F(GroupTest, EveryRankGetsAllChunksOfALargeBroadcast) {
   constexpr size_t kCount = 150001;
-  for (int root = 0; root < kRanks; root++) {
+  // A root on a machine with few processors sends all itself.
+  for (int round = 0; round < 2 * kRanks; round++) {
+    for (ncclComm_t comm : comms) findComm(comm)->crowded = round >= kRanks;
+    int root = round % kRanks;
     std::vector<int32_t> elements[kRanks];
     ncclGroupStart();
     for (int rank = 0; rank < kRanks; rank++) {
@@ -62,6 +65,48 @@ TEST_F(GroupTest, EveryRankGetsAllChunksOfALargeBroadcast) {
     for (int rank = 0; rank < kRanks; rank++) {
       if (rank == root) continue;
       EXPECT_EQ(expected, elements[rank]);
+    }
+  }
+}
+
+/** Begins a communicator of one rank, which a thread makes or not. */
+ncclResult_t init(ncclComm_t& comm, int blocking) {
+  ncclUniqueId id;
+  EXPECT_EQ(ncclSuccess, ncclGetUniqueId(&id));
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = blocking;
+  return ncclCommInitRankConfig(&comm, 1, id, 0, &config);
+}
+
+TEST(LaunchTest, CommunicatorsOfAFailedOrSimulatedGroupAreNotBeingMade) {
+  for (bool simulated : {false, true}) {
+    ncclComm_t comm = nullptr;
+    ncclGroupStart();
+    EXPECT_EQ(ncclInProgress, init(comm, 0));
+    ASSERT_NE(nullptr, comm);
+    ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+    if (simulated) {
+      EXPECT_EQ(ncclSuccess, ncclGroupSimulateEnd(&info));
+    } else {
+      EXPECT_EQ(ncclInvalidArgument, ncclAllReduce(nullptr, nullptr, 1, ncclInt32, ncclSum, nullptr, nullptr));
+      EXPECT_EQ(ncclInvalidArgument, ncclGroupEnd());
+    }
+    ncclResult_t state = ncclInProgress;
+    EXPECT_EQ(ncclSuccess, ncclCommGetAsyncError(comm, &state));
+    EXPECT_EQ(ncclInvalidUsage, state);
+    EXPECT_EQ(ncclSuccess, ncclCommAbort(comm));
+  }
+}
+
+TEST(LaunchTest, AGroupMakesBlockingOrNonBlockingCommunicators) {
+  for (int first : {0, 1}) {
+    ncclComm_t comms[2] = {};
+    ncclGroupStart();
+    EXPECT_EQ(first ? ncclSuccess : ncclInProgress, init(comms[0], first));
+    EXPECT_EQ(ncclInvalidArgument, init(comms[1], 1 - first));
+    EXPECT_EQ(ncclInvalidArgument, ncclGroupEnd());
+    if (comms[0] != nullptr) {
+      EXPECT_EQ(ncclSuccess, ncclCommAbort(comms[0]));
     }
   }
 }

@@ -101,6 +101,27 @@ TEST_P(PeerTest, ASendThatAnnouncesARecvNeedsNoOther) {
   EXPECT_EQ(5, out);
 }
 
+TEST_P(PeerTest, ASendAnnouncesNoRecvOfAnotherType) {
+  for (ncclDataType_t type : {ncclInt32, ncclFloat32}) {
+    Frame sent = post(Call::Send);
+    sent.type = type;
+    send(post(Call::Recv));
+    send(sent);
+    std::vector<Operation> group{operation(Call::Send), operation(Call::Recv)};
+    group[1].type = type;
+    ASSERT_EQ("", run(group));
+    std::string calls;
+    for (bool both = false; !both && calls != "Send Recv ";) {
+      Frame frame;
+      char elements[kMaxInlined];
+      ASSERT_TRUE(theirs.shared() ? theirs.receiveFrame(frame, elements) : theirs.receive(&frame, sizeof frame) == sizeof frame);
+      both = frame.call == Call::Send && frame.op == kAlsoReceives;
+      calls += both ? "both" : frame.call == Call::Send ? "Send " : "Recv ";
+    }
+    EXPECT_EQ(type == ncclInt32 ? "both" : "Send Recv ", calls);
+  }
+}
+
 TEST_P(PeerTest, ElementsOfASendWaitForALaterRecv) {
   std::vector<int32_t> sent(300, 9), got(300);
   Operation recv = operation(Call::Recv);
