@@ -100,8 +100,12 @@ class UnspellablePathsTest {
 
     @Test
     void aHomeThatCannotBeSpelledGetsNoNeighbourOfAnotherName() throws IOException {
-        List<String> properties =
-                List.of("user.home=" + folder, "java.io.tmpdir=" + temporary, "user.name=me", "nccl4j.engine=host");
+        List<String> properties = List.of(
+                "org.bytedeco.javacpp.cachedir=",
+                "user.home=" + folder,
+                "java.io.tmpdir=" + temporary,
+                "user.name=me",
+                "nccl4j.engine=host");
         assertContains(run(List.of(), properties, "describe"), "path " + temporary + "/.javacpp-me/cache/");
         try (Stream<Path> entries = Files.list(temporary)) {
             // The library's folder and JavaCPP's cache.
