@@ -239,13 +239,18 @@ public final class TestOne {
             Path fresh = Files.createTempDirectory("nccl4j-classes");
             try {
                 Set<Path> declared = new TreeSet<>(gone);
+                for (Path old : gone) {
+                    Files.delete(output.resolve(old));
+                    changed.add(old);
+                }
                 Set<Path> again = new TreeSet<>(outdated);
+                again.addAll(users(gone, sources, output));
                 // As long as the new declarations reach further classes.
                 while (!again.isEmpty()) {
                     outdated.addAll(again);
                     javac(module, kind, sources, outdated, fresh, output);
-                    Set<Path> redeclared = redeclared(fresh, output);
-                    if (redeclared == null && kind.equals("main")) {
+                    Set<Path> redeclared = redeclared(fresh, output, kind.equals("main"));
+                    if (redeclared == null) {
                         return false;
                     }
                     declared.addAll(redeclared);
@@ -253,14 +258,10 @@ public final class TestOne {
                     again.removeAll(outdated);
                 }
                 if (kind.equals("main") && !declared.isEmpty()) {
-                    forget(declared, module, needed);
+                    forget(declared, module);
                 }
                 for (Path old : classesOf(outdated, output)) {
                     Files.delete(output.resolve(old));
-                    changed.add(old);
-                }
-                for (Path old : gone) {
-                    Files.deleteIfExists(output.resolve(old));
                     changed.add(old);
                 }
                 for (Path file : files(fresh)) {
@@ -309,8 +310,8 @@ public final class TestOne {
         }
     }
 
-    /** The new classes whose declarations differ from the old ones; null if that of a native method does. */
-    private static Set<Path> redeclared(Path fresh, Path output) throws IOException {
+    /** The new classes whose declarations differ from the old ones; null if that of a native method of the bindings does. */
+    private static Set<Path> redeclared(Path fresh, Path output, boolean bindings) throws IOException {
         Set<Path> redeclared = new TreeSet<>();
         Map<Path, String> now =
                 declarations(fresh, files(fresh).stream().map(fresh::relativize).toList());
@@ -320,7 +321,7 @@ public final class TestOne {
             if (!old.equals(each.getValue())) {
                 redeclared.add(each.getKey());
             }
-            if (!lines(old, " native ").equals(lines(each.getValue(), " native "))) {
+            if (bindings && !lines(old, " native ").equals(lines(each.getValue(), " native "))) {
                 return null;
             }
         }
@@ -382,7 +383,7 @@ public final class TestOne {
     }
 
     /** Deletes the class files of those who use one of the classes in later modules, and in the tests of this one. */
-    private void forget(Set<Path> classes, String module, List<String> needed) throws IOException {
+    private void forget(Set<Path> classes, String module) throws IOException {
         for (String later : modules.subList(modules.indexOf(module), modules.size())) {
             for (String kind : later.equals(module) ? List.of("test") : List.of("main", "test")) {
                 Path sources = root.resolve(later + "/src/" + kind + "/java");
