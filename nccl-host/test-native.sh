@@ -36,7 +36,7 @@ if [ -z "$sanitizer" ]; then
   set --
 else
   engine=$folder/engine
-  set -- "$sources"/*.cpp
+  set -- "$sources"/*/*.cpp
 fi
 set -- "$tests/stress.cpp" "$@"
 # All unit tests as one source: most of the time of each is that of the templates of GoogleTest and the C++ library.
@@ -51,7 +51,7 @@ if [ "$sanitizer" != thread ]; then
 fi
 # The headers of the C and C++ libraries are parsed once, as in build-native.sh.
 headers=$folder/headers.h
-sed -n -e '/nccl/d' -e '/^#include </p' "$sources"/*.h "$sources"/*.cpp | LC_ALL=C sort -u >"$headers.new"
+sed -n -e '/nccl/d' -e '/^#include </p' "$sources"/*/*.h "$sources"/*/*.cpp | LC_ALL=C sort -u >"$headers.new"
 echo "$cxx $flags" | sed 's/^/\/\/ /' >>"$headers.new"
 if ! cmp -s "$headers" "$headers.new"; then
   mv "$headers.new" "$headers"
@@ -59,8 +59,8 @@ if ! cmp -s "$headers" "$headers.new"; then
 fi
 rm -f "$headers.new"
 for source in "$@"; do
-  object=$folder/engine/$(basename "$source" .cpp).o
-  [ "$(dirname "$source")" = "$sources" ] || object=$folder/tests/$(basename "$source" .cpp).o
+  object=$folder/tests/$(basename "$source" .cpp).o
+  case $source in "$sources"/*) object=$folder/engine/$(basename "$source" .cpp).o ;; esac
   # Compiled again if a header of its folder or of the engine is younger, and the unit tests if any of them is.
   included='*.h'
   [ "$source" != "$unit_tests" ] || included='*_test.cpp'

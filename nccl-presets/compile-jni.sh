@@ -4,8 +4,9 @@
 # Compiles only if something has changed since the last time, which takes 20 s.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
-native=$root/nccl-presets/src/main/native
-generated=$root/nccl-presets/target/generated-sources
+presets=$root/nccl-presets
+module=$root/${NCCL4J_MODULE:-nccl-presets}
+generated=$module/target/generated-sources
 
 output=
 previous=
@@ -24,7 +25,8 @@ made_from=$generated/$(basename "$(dirname "$output")").made-from
   for argument in "$@"; do
     case $argument in *.cpp) cat "$argument" ;; esac
   done
-  find "$native" "$generated/native" "$0" "$(dirname "$0")/tell-apart.sh" -type f -print -exec cat {} +
+  find "$presets/src/main/native" "$module/src/main/native" "$generated/native" "$0" "$presets/tell-apart.sh" \
+    -type f -print -exec cat {} +
 } >"$made_from.new"
 if [ -f "$output" ] && [ -f "$made_from" ] && [ "$(cksum <"$made_from.new")" = "$(cat "$made_from")" ]; then
   rm "$made_from.new"
@@ -32,7 +34,7 @@ if [ -f "$output" ] && [ -f "$made_from" ] && [ "$(cksum <"$made_from.new")" = "
 fi
 # JavaCPP's own code must run on old systems, too: hence the header before each source.
 # shellcheck disable=SC2086 # the compiler may be given with options
-$NCCL4J_CXX "-ffile-prefix-map=$root=." -include "$native/portable/old_systems.h" "$@"
-"$(dirname "$0")/tell-apart.sh" "$output"
+$NCCL4J_CXX "-ffile-prefix-map=$root=." -include "$presets/src/main/native/portable/old_systems.h" "$@"
+"$presets/tell-apart.sh" "$output"
 cksum <"$made_from.new" >"$made_from"
 rm "$made_from.new"

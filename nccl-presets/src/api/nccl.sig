@@ -83,7 +83,7 @@ CLSS public final io.github.nccl4j.highlevel.CallMismatchException
 meth public java.lang.String helpId()
 meth public java.util.List<java.lang.Integer> oddRanks()
 meth public java.util.List<java.lang.String> calls()
-supr io.github.nccl4j.library.NcclException
+supr io.github.nccl4j.highlevel.NcclException
 hfds calls,serialVersionUID
 
 CLSS public final io.github.nccl4j.highlevel.CollectiveConfig
@@ -190,18 +190,21 @@ meth public io.github.nccl4j.highlevel.Communicator split(int,int)
 meth public io.github.nccl4j.highlevel.Communicator split(int,int,io.github.nccl4j.highlevel.CommunicatorConfig)
 meth public io.github.nccl4j.highlevel.Communicator$State state()
 meth public io.github.nccl4j.highlevel.CommunicatorProperties properties()
+meth public io.github.nccl4j.highlevel.ControlData control()
 meth public io.github.nccl4j.highlevel.CudaStream stream()
 meth public io.github.nccl4j.highlevel.Device device()
 meth public io.github.nccl4j.highlevel.FlightRecorder flightRecorder()
+meth public io.github.nccl4j.highlevel.Plan plan(java.lang.Runnable)
 meth public io.github.nccl4j.highlevel.Registration register(io.github.nccl4j.highlevel.DeviceBuffer<?>)
 meth public io.github.nccl4j.highlevel.Result asyncError()
 meth public io.github.nccl4j.highlevel.UniqueId growId()
+meth public io.github.nccl4j.highlevel.Work submit(java.util.function.Consumer<io.github.nccl4j.highlevel.CudaStream>)
 meth public io.github.nccl4j.highlevel.Work work(io.github.nccl4j.highlevel.CudaStream)
 meth public java.lang.String lastError()
 meth public java.lang.String name()
 meth public java.lang.String toString()
 meth public java.time.Duration deadline()
-meth public java.util.Optional<io.github.nccl4j.library.NcclException> failure()
+meth public java.util.Optional<io.github.nccl4j.highlevel.NcclException> failure()
 meth public long memory(io.github.nccl4j.highlevel.MemoryStatistic)
 meth public long nativeHandle()
 meth public static io.github.nccl4j.highlevel.Communicator adopt(long,io.github.nccl4j.highlevel.Device)
@@ -223,7 +226,7 @@ meth public void suspend(io.github.nccl4j.highlevel.SuspendFlag)
 meth public void waitForDefaultStream()
 meth public void waitSignal(int,io.github.nccl4j.highlevel.CudaStream)
 supr java.lang.Object
-hfds allToAllvOperations,checks,composed,core,creation,derived,device,hasAllToAll,hasGather,hasScatter,onAddresses,oneSidedOperations,operations,policy,streams,watch,windows
+hfds allToAllvOperations,checks,composed,control,core,creation,derived,device,hasAllToAll,hasGather,hasScatter,onAddresses,oneSidedOperations,operations,policy,streams,watch,windows
 hcls CoreListener
 
 CLSS public abstract interface static io.github.nccl4j.highlevel.Communicator$Body<%0 extends java.lang.Exception>
@@ -329,13 +332,28 @@ meth public java.util.OptionalLong runtimeDeviceCommunicatorBytes()
 supr java.lang.Object
 hfds FOURTH,GIN_TYPES,OFFSET_OF_EARLY_TYPE,SECOND,THIRD,cft,cftCounted,cftMulticast,cudaDevice,deviceApi,ginConnection,ginMinStride,ginType,ginTypes,hash,hostRma,lsaTeams,multimem,nvmlDevice,railedGinType,rank,runtimeDeviceCommunicatorBytes,size
 
+CLSS public final io.github.nccl4j.highlevel.ControlData
+fld public final static io.github.nccl4j.highlevel.ControlData$Codec<java.lang.String> TEXT
+innr public abstract interface static Codec
+meth public <%0 extends java.lang.Object> java.util.List<{%%0}> exchange({%%0},io.github.nccl4j.highlevel.ControlData$Codec<{%%0}>)
+meth public <%0 extends java.lang.Object> {%%0} broadcast({%%0},int,io.github.nccl4j.highlevel.ControlData$Codec<{%%0}>)
+meth public byte[] broadcast(byte[],int)
+meth public java.util.List<byte[]> exchange(byte[])
+meth public void barrier(java.time.Duration)
+supr java.lang.Object
+hfds checks,composed,core,data,lengths,operations,streams
+
+CLSS public abstract interface static io.github.nccl4j.highlevel.ControlData$Codec<%0 extends java.lang.Object>
+ outer io.github.nccl4j.highlevel.ControlData
+meth public abstract byte[] encode({io.github.nccl4j.highlevel.ControlData$Codec%0})
+meth public abstract {io.github.nccl4j.highlevel.ControlData$Codec%0} decode(byte[])
+
 CLSS public final !enum io.github.nccl4j.highlevel.CtaPolicy
 fld public final static io.github.nccl4j.highlevel.CtaPolicy DEFAULT
 fld public final static io.github.nccl4j.highlevel.CtaPolicy EFFICIENCY
 fld public final static io.github.nccl4j.highlevel.CtaPolicy ZERO
 meth public int code()
 meth public io.github.nccl4j.highlevel.Version since()
-meth public static int combine(java.util.Collection<?>)
 meth public static io.github.nccl4j.highlevel.CtaPolicy valueOf(java.lang.String)
 meth public static io.github.nccl4j.highlevel.CtaPolicy[] values()
 supr java.lang.Enum<io.github.nccl4j.highlevel.CtaPolicy>
@@ -363,7 +381,7 @@ cons public init(java.lang.String,int,java.lang.String,java.lang.String)
 meth public int code()
 meth public java.lang.String call()
 meth public java.lang.String helpId()
-supr io.github.nccl4j.library.NcclException
+supr io.github.nccl4j.highlevel.NcclException
 hfds call,code,serialVersionUID
 
 CLSS public final io.github.nccl4j.highlevel.CudaGraph
@@ -377,7 +395,7 @@ meth public static <%0 extends java.lang.Exception> io.github.nccl4j.highlevel.C
 meth public void close()
 meth public void launch(io.github.nccl4j.highlevel.CudaStream)
 supr java.lang.Object
-hfds CAPTURES,CAPTURING,OF_THREAD,communicators,device,executable,kept,launches,lifetime,onClose
+hfds CAPTURES,CAPTURING,OF_THREAD,communicators,device,executable,kept,launches,lifetime,onClose,refused
 hcls Origin
 
 CLSS public abstract interface static io.github.nccl4j.highlevel.CudaGraph$Body<%0 extends java.lang.Exception>
@@ -389,7 +407,7 @@ CLSS public final io.github.nccl4j.highlevel.CudaLibraryException
 cons public init(java.lang.String,java.lang.Throwable)
  anno 0 org.jspecify.annotations.NullUnmarked()
 meth public java.lang.String helpId()
-supr io.github.nccl4j.library.NcclException
+supr io.github.nccl4j.highlevel.NcclException
 hfds serialVersionUID
 
 CLSS public final io.github.nccl4j.highlevel.CudaStream
@@ -443,11 +461,17 @@ meth public boolean isCuda()
 meth public boolean isHost()
 meth public int hashCode()
 meth public int index()
+meth public io.github.nccl4j.highlevel.DeviceBuffer<io.github.nccl4j.highlevel.Element$Float32> copyOf(float[])
+meth public io.github.nccl4j.highlevel.DeviceBuffer<io.github.nccl4j.highlevel.Element$Float64> copyOf(double[])
+meth public io.github.nccl4j.highlevel.DeviceBuffer<io.github.nccl4j.highlevel.Element$Int32> copyOf(int[])
+meth public io.github.nccl4j.highlevel.DeviceBuffer<io.github.nccl4j.highlevel.Element$Int64> copyOf(long[])
+meth public io.github.nccl4j.highlevel.DeviceBuffer<io.github.nccl4j.highlevel.Element$Int8> copyOf(byte[])
 meth public java.lang.String toString()
 meth public static int cudaCount()
 meth public static io.github.nccl4j.highlevel.Device cuda(int)
 meth public static io.github.nccl4j.highlevel.Device current()
 meth public static io.github.nccl4j.highlevel.Device host()
+meth public static io.github.nccl4j.highlevel.Device ofLocalRank(int)
 supr java.lang.Object
 hfds CUDA,HOST,HOST_INDEX,context,index
 
@@ -456,6 +480,10 @@ intf java.lang.AutoCloseable
 meth public <%0 extends java.lang.Object> {%%0} asSegment(java.lang.Class<{%%0}>)
 meth public boolean isOpen()
 meth public boolean isOwner()
+meth public byte[] toByteArray()
+meth public double[] toDoubleArray()
+meth public float[] toFloatArray()
+meth public int[] toIntArray()
 meth public io.github.nccl4j.highlevel.Device device()
 meth public io.github.nccl4j.highlevel.DeviceBuffer<{io.github.nccl4j.highlevel.DeviceBuffer%0}> slice(long,long)
 meth public io.github.nccl4j.highlevel.ElementType<{io.github.nccl4j.highlevel.DeviceBuffer%0}> type()
@@ -463,6 +491,7 @@ meth public java.lang.String toString()
 meth public long address()
 meth public long length()
 meth public long sizeInBytes()
+meth public long[] toLongArray()
 meth public static <%0 extends io.github.nccl4j.highlevel.Element> io.github.nccl4j.highlevel.DeviceBuffer<{%%0}> wrap(io.github.nccl4j.highlevel.Device,io.github.nccl4j.highlevel.ElementType<{%%0}>,long,long)
 meth public static <%0 extends io.github.nccl4j.highlevel.Element> io.github.nccl4j.highlevel.DeviceBuffer<{%%0}> wrap(io.github.nccl4j.highlevel.Device,io.github.nccl4j.highlevel.ElementType<{%%0}>,org.bytedeco.javacpp.Pointer,long)
 meth public static <%0 extends io.github.nccl4j.highlevel.Element> io.github.nccl4j.highlevel.DeviceBuffer<{%%0}> wrap(io.github.nccl4j.highlevel.ElementType<{%%0}>,java.nio.ByteBuffer)
@@ -605,7 +634,7 @@ CLSS public abstract interface io.github.nccl4j.highlevel.FailurePolicy
  anno 0 java.lang.FunctionalInterface()
 fld public final static io.github.nccl4j.highlevel.FailurePolicy ABORT
 fld public final static io.github.nccl4j.highlevel.FailurePolicy THROW
-meth public abstract void onFailure(io.github.nccl4j.highlevel.Communicator,io.github.nccl4j.library.NcclException)
+meth public abstract void onFailure(io.github.nccl4j.highlevel.Communicator,io.github.nccl4j.highlevel.NcclException)
 
 CLSS public final io.github.nccl4j.highlevel.FlightRecorder
 fld public final static int DEFAULT_KEPT = 255
@@ -681,7 +710,6 @@ fld public final static io.github.nccl4j.highlevel.HostCftMode DISABLE
 fld public final static io.github.nccl4j.highlevel.HostCftMode ENABLE
 fld public final static io.github.nccl4j.highlevel.HostCftMode FALLBACK
 meth public int code()
-meth public static int combine(java.util.Collection<?>)
 meth public static io.github.nccl4j.highlevel.HostCftMode valueOf(java.lang.String)
 meth public static io.github.nccl4j.highlevel.HostCftMode[] values()
 supr java.lang.Enum<io.github.nccl4j.highlevel.HostCftMode>
@@ -725,9 +753,18 @@ meth public static io.github.nccl4j.highlevel.NcclEncryption$Support valueOf(jav
 meth public static io.github.nccl4j.highlevel.NcclEncryption$Support[] values()
 supr java.lang.Enum<io.github.nccl4j.highlevel.NcclEncryption$Support>
 
+CLSS public abstract io.github.nccl4j.highlevel.NcclException
+cons protected init(java.lang.String)
+cons protected init(java.lang.String,java.lang.Throwable)
+ anno 0 org.jspecify.annotations.NullUnmarked()
+meth public java.lang.String helpId()
+meth public java.lang.String toString()
+supr java.lang.RuntimeException
+hfds serialVersionUID
+
 CLSS public final io.github.nccl4j.highlevel.NcclInterruptedException
 meth public java.lang.String helpId()
-supr io.github.nccl4j.library.NcclException
+supr io.github.nccl4j.highlevel.NcclException
 hfds serialVersionUID
 
 CLSS public final io.github.nccl4j.highlevel.NcclLibrary
@@ -748,7 +785,7 @@ meth public static io.github.nccl4j.highlevel.NcclLibrary load(io.github.nccl4j.
 meth public static io.github.nccl4j.highlevel.NcclLibrary load(java.nio.file.Path)
 meth public void require(java.lang.String)
 supr java.lang.Object
-hfds alltoAllvForm,cudaVersion,engine,flavor,loaded,path,version,versionCode
+hfds alltoAllvForm,cudaVersion,engine,flavor,loaded,path,version
 
 CLSS public final static !enum io.github.nccl4j.highlevel.NcclLibrary$Flavor
  outer io.github.nccl4j.highlevel.NcclLibrary
@@ -756,10 +793,17 @@ fld public final static io.github.nccl4j.highlevel.NcclLibrary$Flavor HOST
 fld public final static io.github.nccl4j.highlevel.NcclLibrary$Flavor NCCL
 fld public final static io.github.nccl4j.highlevel.NcclLibrary$Flavor RCCL
 fld public final static io.github.nccl4j.highlevel.NcclLibrary$Flavor VCCL
+fld public final static io.github.nccl4j.highlevel.NcclLibrary$Flavor VECCL
 meth public static io.github.nccl4j.highlevel.NcclLibrary$Flavor valueOf(java.lang.String)
 meth public static io.github.nccl4j.highlevel.NcclLibrary$Flavor[] values()
 supr java.lang.Enum<io.github.nccl4j.highlevel.NcclLibrary$Flavor>
 hfds text
+
+CLSS public final io.github.nccl4j.highlevel.NcclLibraryException
+cons public init(java.lang.String)
+meth public java.lang.String helpId()
+supr io.github.nccl4j.highlevel.NcclException
+hfds serialVersionUID
 
 CLSS public final io.github.nccl4j.highlevel.NcclLog
 fld public final static java.lang.String LOGGER = "io.github.nccl4j.nccl"
@@ -814,7 +858,7 @@ meth public java.lang.String lastError()
 meth public java.lang.String operation()
 meth public java.nio.file.Path libraryPath()
 meth public java.util.List<io.github.nccl4j.highlevel.NcclLog$Line> warnings()
-supr io.github.nccl4j.library.NcclException
+supr io.github.nccl4j.highlevel.NcclException
 hfds code,communicatorName,lastError,libraryPath,operation,rank,serialVersionUID,versionCode,warnings
 
 CLSS public final io.github.nccl4j.highlevel.NcclTimeoutException
@@ -830,7 +874,7 @@ hfds serialVersionUID
 
 CLSS public final io.github.nccl4j.highlevel.NoWindowException
 meth public java.lang.String helpId()
-supr io.github.nccl4j.library.NcclException
+supr io.github.nccl4j.highlevel.NcclException
 hfds serialVersionUID
 
 CLSS public final !enum io.github.nccl4j.highlevel.NvlsHostMode
@@ -839,11 +883,19 @@ fld public final static io.github.nccl4j.highlevel.NvlsHostMode DISABLE_SYMMETRI
 fld public final static io.github.nccl4j.highlevel.NvlsHostMode DISABLE_TRANSPORT
 fld public final static io.github.nccl4j.highlevel.NvlsHostMode ENABLE
 meth public int code()
-meth public static int combine(java.util.Collection<?>)
 meth public static io.github.nccl4j.highlevel.NvlsHostMode valueOf(java.lang.String)
 meth public static io.github.nccl4j.highlevel.NvlsHostMode[] values()
 supr java.lang.Enum<io.github.nccl4j.highlevel.NvlsHostMode>
 hfds code
+
+CLSS public final io.github.nccl4j.highlevel.Plan
+intf java.lang.AutoCloseable
+meth public boolean isOpen()
+meth public java.lang.String toString()
+meth public void close()
+meth public void run()
+supr java.lang.Object
+hfds core,recorded,resource,submitter,windows,windowsAtCheck
 
 CLSS public final io.github.nccl4j.highlevel.PreMulSum<%0 extends io.github.nccl4j.highlevel.Element>
 intf java.lang.AutoCloseable
@@ -932,7 +984,8 @@ meth public java.util.List<java.lang.Integer> members()
 meth public static io.github.nccl4j.highlevel.Recovery begin(io.github.nccl4j.launch.Store,java.lang.String,io.github.nccl4j.highlevel.CommunicatorBuilder)
 meth public void close()
 supr java.lang.Object
-hfds MAX_ROUNDS,NOTICE,agreement,boundary,builder,changed,communicator,device,hasState,members,round,store
+hfds MAX_ROUNDS,NOTICE,agreement,boundary,builder,changed,communicator,device,hasState,isCutOff,members,round,store
+hcls Copy
 
 CLSS public io.github.nccl4j.highlevel.ReduceOp
 fld public final static io.github.nccl4j.highlevel.ReduceOp AVG
@@ -1022,7 +1075,7 @@ hfds context,count,index,peer
 CLSS public final io.github.nccl4j.highlevel.StreamTimeoutException
 meth public java.lang.String helpId()
 meth public java.time.Duration timeout()
-supr io.github.nccl4j.library.NcclException
+supr io.github.nccl4j.highlevel.NcclException
 hfds serialVersionUID,timeout
 
 CLSS public final !enum io.github.nccl4j.highlevel.SuspendFlag
@@ -1088,7 +1141,6 @@ fld public final static io.github.nccl4j.highlevel.WindowFlag GIN_ONLY
 fld public final static io.github.nccl4j.highlevel.WindowFlag STRICT_ORDERING
 meth public int code()
 meth public io.github.nccl4j.highlevel.Version since()
-meth public static int combine(java.util.Collection<?>)
 meth public static io.github.nccl4j.highlevel.WindowFlag valueOf(java.lang.String)
 meth public static io.github.nccl4j.highlevel.WindowFlag[] values()
 supr java.lang.Enum<io.github.nccl4j.highlevel.WindowFlag>
@@ -1242,7 +1294,7 @@ cons public init(java.lang.String)
 cons public init(java.lang.String,java.lang.Throwable)
  anno 0 org.jspecify.annotations.NullUnmarked()
 meth public java.lang.String helpId()
-supr io.github.nccl4j.library.NcclException
+supr io.github.nccl4j.highlevel.NcclException
 hfds serialVersionUID
 
 CLSS public final io.github.nccl4j.launch.RendezvousTimeoutException
@@ -1372,14 +1424,29 @@ meth public static int eventSynchronize(long)
 meth public static int free(long)
  anno 0 org.bytedeco.javacpp.annotation.Name(java.lang.String[] value=["hostFree"])
  anno 0 org.bytedeco.javacpp.annotation.Namespace(java.lang.String value="nccl4j")
+meth public static int graphDestroy(long)
+ anno 0 org.bytedeco.javacpp.annotation.Name(java.lang.String[] value=["hostGraphDestroy"])
+ anno 0 org.bytedeco.javacpp.annotation.Namespace(java.lang.String value="nccl4j")
+meth public static int graphLaunch(long,long)
+ anno 0 org.bytedeco.javacpp.annotation.Name(java.lang.String[] value=["hostGraphLaunch"])
+ anno 0 org.bytedeco.javacpp.annotation.Namespace(java.lang.String value="nccl4j")
 meth public static int memcpyAsync(long,long,long,long)
  anno 0 org.bytedeco.javacpp.annotation.Name(java.lang.String[] value=["hostMemcpyAsync"])
+ anno 0 org.bytedeco.javacpp.annotation.Namespace(java.lang.String value="nccl4j")
+meth public static int streamBeginCapture(long)
+ anno 0 org.bytedeco.javacpp.annotation.Name(java.lang.String[] value=["hostStreamBeginCapture"])
  anno 0 org.bytedeco.javacpp.annotation.Namespace(java.lang.String value="nccl4j")
 meth public static int streamCreate(long)
  anno 0 org.bytedeco.javacpp.annotation.Name(java.lang.String[] value=["hostStreamCreate"])
  anno 0 org.bytedeco.javacpp.annotation.Namespace(java.lang.String value="nccl4j")
 meth public static int streamDestroy(long)
  anno 0 org.bytedeco.javacpp.annotation.Name(java.lang.String[] value=["hostStreamDestroy"])
+ anno 0 org.bytedeco.javacpp.annotation.Namespace(java.lang.String value="nccl4j")
+meth public static int streamEndCapture(long,long)
+ anno 0 org.bytedeco.javacpp.annotation.Name(java.lang.String[] value=["hostStreamEndCapture"])
+ anno 0 org.bytedeco.javacpp.annotation.Namespace(java.lang.String value="nccl4j")
+meth public static int streamIsCapturing(long,int[])
+ anno 0 org.bytedeco.javacpp.annotation.Name(java.lang.String[] value=["hostStreamIsCapturing"])
  anno 0 org.bytedeco.javacpp.annotation.Namespace(java.lang.String value="nccl4j")
 meth public static int streamQuery(long)
  anno 0 org.bytedeco.javacpp.annotation.Name(java.lang.String[] value=["hostStreamQuery"])
@@ -1407,8 +1474,9 @@ supr io.github.nccl4j.presets.nccl
 CLSS public final io.github.nccl4j.library.LibrarySearch
 cons public init(java.util.Map<java.lang.String,java.lang.String>)
 meth public java.util.List<java.lang.String> cuda(java.lang.String)
+meth public java.util.List<java.lang.String> extension(java.lang.String,int)
 supr java.lang.Object
-hfds SKIPPED,environment
+hfds CUDA_13,SKIPPED,environment
 
 CLSS public final io.github.nccl4j.library.NativeLibrary
  anno 0 org.bytedeco.javacpp.annotation.Properties(java.lang.Class[] inherit=[class io.github.nccl4j.presets.nccl], java.lang.String global="", java.lang.String helper="", java.lang.String target="", java.lang.String[] names=[], org.bytedeco.javacpp.annotation.Platform[] value=[])
@@ -1428,6 +1496,7 @@ meth public static java.lang.String release(java.lang.String)
 meth public static java.lang.String version()
 meth public static java.util.List<io.github.nccl4j.library.NativeLibrary$Candidate> candidates()
 meth public static java.util.List<java.lang.String> otherCopies()
+meth public static java.util.List<java.lang.String> shadowed()
 meth public static void initialize()
 meth public static void setVariable(java.lang.String,java.lang.String)
 meth public static void unpack(java.lang.Class<?>)
@@ -1458,21 +1527,6 @@ meth public java.lang.String reason()
 supr java.lang.Record
 hfds engine,reason
 
-CLSS public abstract io.github.nccl4j.library.NcclException
-cons protected init(java.lang.String)
-cons protected init(java.lang.String,java.lang.Throwable)
- anno 0 org.jspecify.annotations.NullUnmarked()
-meth public java.lang.String helpId()
-meth public java.lang.String toString()
-supr java.lang.RuntimeException
-hfds serialVersionUID
-
-CLSS public final io.github.nccl4j.library.NcclLibraryException
-cons public init(java.lang.String)
-meth public java.lang.String helpId()
-supr io.github.nccl4j.library.NcclException
-hfds serialVersionUID
-
 CLSS public final io.github.nccl4j.library.SecretFile
 meth public static byte[] read(java.nio.file.Path) throws java.io.IOException
 supr java.lang.Object
@@ -1488,6 +1542,8 @@ meth public static void simInfo(long)
 supr java.lang.Object
 
 CLSS public final io.github.nccl4j.library.SystemText
+meth public static byte[] toC(java.lang.String)
+meth public static java.lang.String fromC(byte[],int)
 meth public static java.lang.String property(java.lang.String)
 meth public static java.lang.String text(java.nio.file.Path)
 meth public static java.nio.file.Path path(java.lang.String)
@@ -1502,6 +1558,7 @@ CLSS public io.github.nccl4j.presets.nccl
  anno 0 org.bytedeco.javacpp.annotation.Properties(java.lang.Class[] inherit=[], java.lang.String global="io.github.nccl4j.global.nccl", java.lang.String helper="io.github.nccl4j.library.LibraryBinding", java.lang.String target="io.github.nccl4j.nccl", java.lang.String[] names=[], org.bytedeco.javacpp.annotation.Platform[] value=[anno 0 org.bytedeco.javacpp.annotation.Platform(java.lang.String library="jninccl4j", java.lang.String[] cinclude=[], java.lang.String[] compiler=["cpp17"], java.lang.String[] define=[], java.lang.String[] exclude=["alltoallv.h"], java.lang.String[] executable=[], java.lang.String[] executablepath=[], java.lang.String[] extension=[], java.lang.String[] framework=[], java.lang.String[] frameworkpath=[], java.lang.String[] include=["<nccl.h>", "nccl4j_library.h", "nccl4j_dlpack.h", "nccl4j_profiler.h", "alltoallv.h"], java.lang.String[] includepath=[], java.lang.String[] includeresource=[], java.lang.String[] link=[], java.lang.String[] linkpath=[], java.lang.String[] linkresource=[], java.lang.String[] not=[], java.lang.String[] pattern=[], java.lang.String[] pragma=[], java.lang.String[] preload=[], java.lang.String[] preloadpath=[], java.lang.String[] preloadresource=[], java.lang.String[] resource=[], java.lang.String[] resourcepath=[], java.lang.String[] value=["linux-x86_64", "linux-arm64"])])
 cons public init()
 intf org.bytedeco.javacpp.tools.InfoMapper
+meth public static void derived(org.bytedeco.javacpp.tools.InfoMap,java.lang.String)
 meth public void map(org.bytedeco.javacpp.tools.InfoMap)
 supr java.lang.Object
 
@@ -1550,7 +1607,7 @@ supr java.lang.Enum<io.github.nccl4j.ras.RasEvents>
 
 CLSS public final io.github.nccl4j.ras.RasException
 meth public java.lang.String helpId()
-supr io.github.nccl4j.library.NcclException
+supr io.github.nccl4j.highlevel.NcclException
 hfds serialVersionUID
 
 CLSS public final !enum io.github.nccl4j.ras.RasFormat

@@ -1,11 +1,12 @@
 // collectives.cpp: times collectives of floats between processes, through the C API of NCCL or, with -DWITH_MPI, through MPI.
 //
-//     collectives RANKS CALL BYTES,BYTES,... ROUNDS [stream|default] [processes|threads]
+//     collectives RANKS CALL BYTES,BYTES,... ROUNDS [stream|default] [processes|threads|NAMESPACE,NAMESPACE,...]
 //     collectives RANKS CALL BYTES,BYTES,... ROUNDS [single|multiple]   with MPI
 //
 // prints "BYTES MEDIAN LEAST" for each size: microseconds of a call at the slowest rank, the median and the least of the
 // rounds. BYTES is the larger of a rank's two buffers, as in nccl-tests. An MPI launcher starts the ranks of MPI, this
 // program all others. With "multiple", MPI permits calls of several threads at a time, as NCCL does with a communicator for each.
+// With network namespaces, the processes are distributed over them in blocks, as over hosts, each with its share of the processors.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,8 @@
 #ifdef WITH_MPI
 #include <mpi.h>
 #else
+#include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -55,6 +58,7 @@ struct Plan {
   int rounds = 0;
   bool stream = false;
   bool threads = false;
+  std::vector<std::string> namespaces;
 };
 
 [[noreturn]] void giveUp(const char* what) {
@@ -228,7 +232,7 @@ void measure(const Plan& plan, Rank& rank) {
 }
 
 Plan planOf(int argc, char** argv) {
-  if (argc < 5) giveUp("expected RANKS CALL BYTES,... ROUNDS [stream|default] [processes|threads]");
+  if (argc < 5) giveUp("expected RANKS CALL BYTES,... ROUNDS [stream|default] [processes|threads|NAMESPACE,...]");
   Plan plan;
   plan.ranks = atoi(argv[1]);
   int call = 0;
@@ -244,8 +248,28 @@ Plan planOf(int argc, char** argv) {
   plan.rounds = std::max(1, atoi(argv[4]));
   plan.stream = argc > 5 && strcmp(argv[5], "stream") == 0;
   plan.threads = argc > 6 && strcmp(argv[6], "threads") == 0;
+  if (argc > 6 && !plan.threads && strcmp(argv[6], "processes") != 0) {
+    for (char* name = strtok(argv[6], ","); name != nullptr; name = strtok(nullptr, ",")) plan.namespaces.push_back(name);
+  }
   return plan;
 }
+
+#ifndef WITH_MPI
+/** Moves this process to the network namespace of its rank, and to the processors of that host if there are enough. */
+void enterHost(const Plan& plan, int rank) {
+  size_t hosts = plan.namespaces.size();
+  if (hosts == 0) return;
+  size_t host = static_cast<size_t>(rank) * hosts / static_cast<size_t>(plan.ranks);
+  int file = open(("/run/netns/" + plan.namespaces[host]).c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0 || setns(file, CLONE_NEWNET) != 0) giveUp("cannot enter a network namespace");
+  close(file);
+  size_t processors = static_cast<size_t>(sysconf(_SC_NPROCESSORS_ONLN)) / hosts;
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  for (size_t i = 0; i < processors; i++) CPU_SET(host * processors + i, &own);
+  if (processors > 0 && sched_setaffinity(0, sizeof own, &own) != 0) giveUp("cannot use the processors of a host");
+}
+#endif
 
 }  // namespace
 
@@ -284,6 +308,7 @@ int main(int argc, char** argv) {
     pid_t child = fork();
     if (child < 0) giveUp("cannot start a process");
     if (child == 0) {
+      enterHost(plan, number);
       if (number == 0) {
         check(ncclGetUniqueId(&id), "ncclGetUniqueId");
         std::string tokens(static_cast<size_t>(plan.ranks), 'x');

@@ -1,5 +1,6 @@
 """PyTorch's Gloo: times collectives of floats between processes. Prints as collectives.cpp does; see there for the arguments."""
 
+import ctypes
 import os
 import socket
 import sys
@@ -15,6 +16,7 @@ except ImportError:
     sys.exit(0)
 
 WARM_UP = 200e3  # microseconds, as in collectives.cpp
+NEW_NETWORK = 0x40000000  # CLONE_NEWNET of setns
 
 
 def calls_of(size, ranks):
@@ -44,10 +46,22 @@ def call_of(name, rank, ranks, send, recv):
     return exchange
 
 
-def run(rank, ranks, port, name, sizes, rounds):
+def enter(host, namespaces):
+    """As in collectives.cpp."""
+    processors = os.cpu_count() // len(namespaces)
+    if processors > 0:
+        os.sched_setaffinity(0, range(host * processors, (host + 1) * processors))
+    with open(f"/run/netns/{namespaces[host]}", "rb") as file:
+        if ctypes.CDLL(None).setns(file.fileno(), NEW_NETWORK) != 0:
+            raise OSError("cannot enter a network namespace")
+
+
+def run(rank, ranks, address, name, sizes, rounds, namespaces):
     torch.set_num_threads(1)
+    if namespaces:
+        enter(rank * len(namespaces) // ranks, namespaces)
     dist.init_process_group(
-        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=ranks, timeout=timedelta(seconds=60)
+        "gloo", init_method=f"tcp://{address}", rank=rank, world_size=ranks, timeout=timedelta(seconds=60)
     )
     for size in sizes:
         send = torch.ones(size // 4)
@@ -73,8 +87,10 @@ def run(rank, ranks, port, name, sizes, rounds):
 
 if __name__ == "__main__":
     world, operation, count = int(sys.argv[1]), sys.argv[2], int(sys.argv[4])
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    hosts = sys.argv[5].split(",") if len(sys.argv) > 5 else []
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "eth0" if hosts else "lo")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        number = free.getsockname()[1]
-    mp.spawn(run, (world, number, operation, [int(size) for size in sys.argv[3].split(",")], count), nprocs=world)
+        meeting = f"{'10.77.0.1' if hosts else '127.0.0.1'}:{free.getsockname()[1]}"
+    arguments = (world, meeting, operation, [int(size) for size in sys.argv[3].split(",")], count, hosts)
+    mp.spawn(run, arguments, nprocs=world)

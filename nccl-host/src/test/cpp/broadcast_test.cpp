@@ -11,9 +11,10 @@
 #include <thread>
 #include <vector>
 
-#include "exchange.h"
 #include "pair.h"
-#include "tree.h"
+#include "protocol/exchange.h"
+#include "protocol/tree.h"
+#include "testthread.h"
 
 namespace host {
 namespace {
@@ -164,7 +165,7 @@ TEST_P(BroadcastTest, AllRanksWaitForTheOneThatIsLate) {
   for (int late : {0, 4}) {
     open(8);
     std::vector<std::string> errors;
-    std::vector<std::thread> ranks;
+    std::vector<TestThread> ranks;
     std::mutex mutex;
     for (int rank = 0; rank < 8; rank++) {
       if (rank == late) continue;
@@ -175,7 +176,7 @@ TEST_P(BroadcastTest, AllRanksWaitForTheOneThatIsLate) {
         if (result != ncclSuccess) errors.push_back(ncclGetLastError(nullptr));
       });
     }
-    for (std::thread& rank : ranks) rank.join();
+    for (TestThread& rank : ranks) rank.join();
     // Rank 4 has the elements for 5, 6 and 7.
     EXPECT_EQ(late == 0 ? 7u : 3u, errors.size());
     for (const std::string& error : errors) {
@@ -191,7 +192,7 @@ class ForwardTest : public testing::Test {
   ForwardTest() : rank(4, true, {}, 2) {
     for (int peer : {0, 1, 3}) {
       PeerEnd& end = rank.ends[static_cast<size_t>(peer)];
-      ends[peer].open(std::move(end.data), end.memory, kTestRing, false);
+      ends[peer] = openChannel(std::move(end.data), end.memory, kTestRing, false);
     }
     broadcast.call = Call::Broadcast;
     broadcast.send = broadcast.recv = reinterpret_cast<char*>(&element);
@@ -203,7 +204,7 @@ class ForwardTest : public testing::Test {
     Frame frame = broadcast.frame();
     frame.sequence = static_cast<uint16_t>(++collectives);
     frame.add(&value, sizeof value);
-    ASSERT_TRUE(ends[0].sendFrame(frame));
+    ASSERT_TRUE(ends[0]->sendFrame(frame));
   }
 
   /** The frames that a peer has received: "Collective 7", or "Waiting". */
@@ -211,7 +212,7 @@ class ForwardTest : public testing::Test {
     std::string text;
     Frame frame;
     char elements[kMaxInlined];
-    while (ends[peer].receiveFrame(frame, elements)) {
+    while (ends[peer]->receiveFrame(frame, elements) > 0) {
       text += frame.kind == FrameKind::Waiting ? " Waiting" : " Collective";
       if (frame.inlined > 0) text += " " + std::to_string(static_cast<int32_t>(frame.words[0]));
     }
@@ -219,7 +220,7 @@ class ForwardTest : public testing::Test {
   }
 
   Connected rank;
-  Channel ends[4];
+  std::unique_ptr<Channel> ends[4];
   Operation broadcast;
   Begun begun;
   int32_t element = 0;
@@ -246,18 +247,18 @@ class ForwardRingTest : public ForwardTest {
   void putFrame() {
     Frame frame = broadcast.frame();
     frame.sequence = static_cast<uint16_t>(++collectives);
-    ASSERT_TRUE(ends[0].sendFrame(frame));
+    ASSERT_TRUE(ends[0]->sendFrame(frame));
   }
   void putElements(size_t first, size_t count) {
-    ends[0].putBytes(reinterpret_cast<const char*>(&sent[first]), count * sizeof(int32_t));
-    ends[0].wakeReader();
+    ends[0]->putBytes(reinterpret_cast<const char*>(&sent[first]), count * sizeof(int32_t));
+    ends[0]->wakeReader();
   }
 
   /** True if the child has the frame, and the elements in its ring. */
   bool forwarded() {
     std::vector<int32_t> there(kCount);
     bool hasFrame = received(3) == " Collective";
-    return hasFrame && ends[3].receive(there.data(), kBytes) == static_cast<long>(kBytes) && there == sent;
+    return hasFrame && ends[3]->receive(there.data(), kBytes) == static_cast<long>(kBytes) && there == sent;
   }
 
   static constexpr size_t kCount = 10001;
@@ -288,7 +289,7 @@ TEST_F(ForwardRingTest, ATaskWaitsForElementsThatAreLate) {
     EXPECT_TRUE(mine.isSent());
     EXPECT_EQ("", received(3));
     if (!frameFirst) putFrame();
-    std::thread call([&] {
+    TestThread call([&] {
       Operation copy = broadcast;
       runCollective(*rank.comm, std::move(copy), std::move(mine));
     });
@@ -302,15 +303,15 @@ TEST_F(ForwardRingTest, ATaskWaitsForElementsThatAreLate) {
 TEST_F(ForwardRingTest, AChildWithoutRoomInItsRingIsWaitedFor) {
   std::vector<char> filling(kTestRing - kBytes + 1), taken(filling.size());
   iovec part{filling.data(), filling.size()};
-  ASSERT_EQ(static_cast<long>(filling.size()), rank.peer(3).data.send(&part, 1));
+  ASSERT_EQ(static_cast<long>(filling.size()), rank.peer(3).data->send(&part, 1));
   putElements(0, kCount);
   putFrame();
   EXPECT_FALSE(runEagerly(*rank.comm, &broadcast, 1, begun));
   EXPECT_FALSE(begun.isSent());
   // One byte more is enough.
-  ASSERT_EQ(1, ends[3].receive(taken.data(), 1));
+  ASSERT_EQ(1, ends[3]->receive(taken.data(), 1));
   EXPECT_TRUE(runEagerly(*rank.comm, &broadcast, 1, begun));
-  ASSERT_EQ(static_cast<long>(filling.size()) - 1, ends[3].receive(taken.data(), filling.size() - 1));
+  ASSERT_EQ(static_cast<long>(filling.size()) - 1, ends[3]->receive(taken.data(), filling.size() - 1));
   EXPECT_TRUE(forwarded());
 }
 
@@ -332,15 +333,15 @@ TEST_F(ForwardTest, ATaskForwardsTheElementsOfALateParent) {
   EXPECT_EQ(7, element);
   EXPECT_EQ(" Collective 7", received(3));
   EXPECT_EQ("", received(0) + received(1));
-  EXPECT_EQ(1u, rank.comm->entered.number());
+  EXPECT_EQ(1u, rank.comm->matcher.number());
 }
 
 TEST_F(ForwardTest, AChildWithoutRoomIsWaitedFor) {
-  for (uint32_t i = 0; i < kTestSlots; i++) ASSERT_TRUE(rank.peer(3).data.sendFrame(Frame()));
+  for (uint32_t i = 0; i < kTestSlots; i++) ASSERT_TRUE(rank.peer(3).data->sendFrame(Frame()));
   sendFromRoot(7);
   EXPECT_FALSE(runEagerly(*rank.comm, &broadcast, 1, begun));
   EXPECT_FALSE(begun.isSent());
-  std::thread call([&] {
+  TestThread call([&] {
     Operation copy = broadcast;
     rank.run(makeCollective(*rank.comm, std::move(copy)));
   });
@@ -355,7 +356,7 @@ TEST_F(ForwardTest, ASleepingRankTellsTheOthersOnce) {
   // More calls than would fit: frames that nobody awaits must leave room for others.
   for (int i = 0; i < 70; i++) {
     Operation copy = broadcast;
-    std::thread call([&] { rank.run(makeCollective(*rank.comm, std::move(copy))); });
+    TestThread call([&] { rank.run(makeCollective(*rank.comm, std::move(copy))); });
     std::string seen;
     while (slept == i && seen.empty()) {
       seen = received(0);
@@ -371,14 +372,14 @@ TEST_F(ForwardTest, ASleepingRankTellsTheOthersOnce) {
     EXPECT_EQ(i, element);
     EXPECT_EQ(format(" Waiting Collective %d", i), received(3));
   }
-  EXPECT_TRUE(rank.peer(1).data.hasRoomForFrame(kMaxInlined));
+  EXPECT_TRUE(rank.peer(1).data->hasRoomForFrame(kMaxInlined));
   Frame frame;
   char elements[kMaxInlined];
   int untaken = 0;
-  while (ends[1].receiveFrame(frame, elements)) {
+  while (ends[1]->receiveFrame(frame, elements) > 0) {
     untaken++;
     EXPECT_EQ(FrameKind::Waiting, frame.kind);
-    EXPECT_EQ(static_cast<uint64_t>(untaken), frame.words[kCollective]);
+    EXPECT_EQ(static_cast<uint64_t>(untaken), frame.settings.collective);
   }
   EXPECT_EQ(kTestSlots / 2 + 1, static_cast<uint32_t>(untaken));
 }
@@ -386,12 +387,12 @@ TEST_F(ForwardTest, ASleepingRankTellsTheOthersOnce) {
 TEST_F(ForwardTest, FramesOfRanksThatNobodyAwaitsMakeRoomForOthers) {
   Frame waiting = broadcast.frame();
   waiting.kind = FrameKind::Waiting;
-  waiting.words[kCollective] = 1000;
-  while (ends[1].hasRoomForOptionalFrame()) ASSERT_TRUE(ends[1].sendFrame(waiting));
+  waiting.settings.collective = 1000;
+  while (ends[1]->hasRoomForOptionalFrame()) ASSERT_TRUE(ends[1]->sendFrame(waiting));
   sendFromRoot(7);
   Operation copy = broadcast;
   rank.run(makeCollective(*rank.comm, std::move(copy)));
-  EXPECT_TRUE(ends[1].hasRoomForOptionalFrame());
+  EXPECT_TRUE(ends[1]->hasRoomForOptionalFrame());
 }
 
 // Ranks without shared memory between them exchange frames.
@@ -400,15 +401,15 @@ TEST(MixedBroadcastTest, ElementsPassSocketsToo) {
     for (size_t count : {1, 100}) {
       SCOPED_TRACE(format("rank %d, %zu elements", bySocket, count));
       Connected rank(4, true, {}, 2);
-      Channel ends[4];
+      std::unique_ptr<Channel> ends[4];
       for (int peer : {0, 1, 3}) {
         PeerEnd& end = rank.ends[static_cast<size_t>(peer)];
         if (peer == bySocket) {
           auto [mine, theirs] = newStream();
-          rank.peer(peer).data.open(std::move(mine), Fd(), kTestRing, true);
-          ends[peer].open(std::move(theirs), Fd(), kTestRing, false);
+          rank.peer(peer).data = openChannel(std::move(mine), Fd(), kTestRing, true);
+          ends[peer] = openChannel(std::move(theirs), Fd(), kTestRing, false);
         } else {
-          ends[peer].open(std::move(end.data), end.memory, kTestRing, false);
+          ends[peer] = openChannel(std::move(end.data), end.memory, kTestRing, false);
         }
       }
       std::vector<int32_t> sent(count, 6), got(count), forwarded(count);
@@ -426,17 +427,17 @@ TEST(MixedBroadcastTest, ElementsPassSocketsToo) {
         frame.number = kFirstFrame;
         if (count == 1) frame.add(sent.data(), sizeof(int32_t));
         iovec parts[2] = {{&frame, sizeof frame}, {sent.data(), count == 1 ? 0 : count * sizeof(int32_t)}};
-        ends[0].send(parts, 2);
+        ends[0]->send(parts, 2);
       } else {
         frame.add(sent.data(), count * sizeof(int32_t));
-        ASSERT_TRUE(ends[0].sendFrame(frame, reinterpret_cast<const char*>(sent.data())));
+        ASSERT_TRUE(ends[0]->sendFrame(frame, reinterpret_cast<const char*>(sent.data())));
       }
       rank.run(makeCollective(*rank.comm, std::move(broadcast)));
       EXPECT_EQ(sent, got);
       auto receive = [&](int peer, Frame& there) {
         char elements[kMaxInlined];
-        if (peer != bySocket) return ends[peer].receiveFrame(there, elements);
-        return ends[peer].receive(&there, sizeof there) == sizeof there;
+        if (peer != bySocket) return ends[peer]->receiveFrame(there, elements) > 0;
+        return ends[peer]->receive(&there, sizeof there) == sizeof there;
       };
       for (int peer : {0, 1, 3}) {
         Frame there;
@@ -444,11 +445,11 @@ TEST(MixedBroadcastTest, ElementsPassSocketsToo) {
         if (peer != 3) continue;
         EXPECT_EQ(count == 100 && bySocket == 3 ? 0u : count * sizeof(int32_t), there.inlined);
         if (there.inlined > 0) continue;
-        EXPECT_EQ(static_cast<long>(count * sizeof(int32_t)), ends[3].receive(forwarded.data(), count * sizeof(int32_t)));
+        EXPECT_EQ(static_cast<long>(count * sizeof(int32_t)), ends[3]->receive(forwarded.data(), count * sizeof(int32_t)));
         EXPECT_EQ(sent, forwarded);
       }
       // The frame of that rank is compared when it arrives.
-      EXPECT_EQ(bySocket == 0 ? 0u : 1u, rank.peer(bySocket).unverified.size());
+      EXPECT_EQ(bySocket == 0 ? 0u : 1u, rank.peer(bySocket).calls.unverified.size());
     }
   }
 }
@@ -463,12 +464,12 @@ TEST(BroadcastTimeoutTest, TheErrorNamesTheRankThatIsLate) {
     broadcast.send = broadcast.recv = reinterpret_cast<char*>(&element);
     broadcast.count = 1;
     broadcast.type = ncclInt32;
-    Channel parent;
-    parent.open(std::move(rank.ends[2].data), rank.ends[2].memory, kTestRing, false);
+    std::unique_ptr<Channel> parent;
+    parent = openChannel(std::move(rank.ends[2].data), rank.ends[2].memory, kTestRing, false);
     Frame waiting = broadcast.frame();
     waiting.kind = FrameKind::Waiting;
-    waiting.words[kCollective] = 1;
-    if (parentWaits) parent.sendFrame(waiting);
+    waiting.settings.collective = 1;
+    if (parentWaits) parent->sendFrame(waiting);
     std::string failure = failureOf([&] { rank.run(makeCollective(*rank.comm, std::move(broadcast))); });
     std::string late = parentWaits ? "for rank 0" : "for rank 2";
     EXPECT_NE(std::string::npos, failure.find("in Broadcast(ncclInt32, count 1, root 0) " + late)) << failure;
@@ -486,7 +487,7 @@ class OrderTest : public testing::TestWithParam<Path>, protected Pair {
     call.root = root;
     Frame frame = call.frame();
     frame.kind = FrameKind::Waiting;
-    frame.words[kCollective] = static_cast<uint64_t>(number);
+    frame.settings.collective = static_cast<uint64_t>(number);
     return frame;
   }
 
@@ -500,7 +501,7 @@ class OrderTest : public testing::TestWithParam<Path>, protected Pair {
   void dropReceived() {
     Frame frame;
     char elements[kMaxInlined];
-    while (theirs.receiveFrame(frame, elements)) continue;
+    while (theirs->receiveFrame(frame, elements) > 0) continue;
   }
 };
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "pair.h"
-#include "rasreport.h"
+#include "status/rasreport.h"
 
 namespace host {
 namespace {
@@ -48,10 +48,10 @@ class BufferedTest : public testing::TestWithParam<Path>, protected Pair {
     Frame frame = message(Call::Send, count).frame();
     frame.kind = FrameKind::Post;
     frame.root = 0;
-    frame.op = kBuffered;
+    frame.send = SendKind::Buffered;
     frame.sequence = static_cast<uint16_t>(collectives);
     frame.add(elements, count * sizeof *elements);
-    ASSERT_TRUE(theirs.sendFrame(frame, reinterpret_cast<const char*>(elements)));
+    ASSERT_TRUE(theirs->sendFrame(frame, reinterpret_cast<const char*>(elements)));
   }
 
   Frame allReduce() {
@@ -64,8 +64,8 @@ class BufferedTest : public testing::TestWithParam<Path>, protected Pair {
   Texts sent() {
     Texts calls;
     char elements[kMaxInlined];
-    for (Frame frame; theirs.receiveFrame(frame, elements);) {
-      calls.push_back(std::string(isBuffered(frame) ? "buffered " : "") + callName(frame.call));
+    for (Frame frame; theirs->receiveFrame(frame, elements) > 0;) {
+      calls.push_back(std::string(frame.isBuffered() ? "buffered " : "") + callName(frame.call));
     }
     return calls;
   }
@@ -73,14 +73,14 @@ class BufferedTest : public testing::TestWithParam<Path>, protected Pair {
   /** Number of buffered Sends without their Recv. */
   size_t buffered() {
     rank.peer(1).takeCredits();
-    return rank.peer(1).buffered;
+    return rank.peer(1).credits.open();
   }
 
   /** Receives a frame at the peer; false if `ended` comes first. */
   bool awaitFrame(const std::atomic<bool>& ended) {
     Frame frame;
     char elements[kMaxInlined];
-    while (!theirs.receiveFrame(frame, elements)) {
+    while (!theirs->receiveFrame(frame, elements)) {
       if (ended) return false;
       std::this_thread::yield();
     }
@@ -101,9 +101,9 @@ class BufferedTest : public testing::TestWithParam<Path>, protected Pair {
 };
 
 TEST_P(BufferedTest, TheFirstSendWaits) {
-  EXPECT_FALSE(rank.peer(1).buffersSends);
+  EXPECT_FALSE(rank.peer(1).credits.buffers(0));
   EXPECT_TRUE(waitsFor(post(Call::Recv), {message(Call::Send, 1)}));
-  EXPECT_TRUE(rank.peer(1).buffersSends);
+  EXPECT_TRUE(rank.peer(1).credits.buffers(0));
   EXPECT_EQ(0u, buffered());
 }
 
@@ -148,7 +148,7 @@ TEST_P(BufferedTest, ManyElementsAreNotBuffered) {
 TEST_P(BufferedTest, ASendWithARecvIsNotBuffered) {
   receiveFirst();
   Frame both = post(Call::Send);
-  both.op = kAlsoReceives;
+  both.send = SendKind::AlsoReceives;
   EXPECT_TRUE(waitsFor(both, {message(Call::Send, 1), message(Call::Recv, 1)}));
   EXPECT_EQ((Texts{"Send"}), sent());
   EXPECT_EQ(5, got[0]);
@@ -180,7 +180,7 @@ TEST_P(BufferedTest, TheRecvComesWithASendOfThePeer) {
   EXPECT_EQ("", run(message(Call::Send, 1)));
   // The peer's group is that of this Send; the next Recv is that of the group of this rank.
   Frame both = post(Call::Send);
-  both.op = kAlsoReceives;
+  both.send = SendKind::AlsoReceives;
   send(both);
   EXPECT_TRUE(waitsFor(post(Call::Recv), {message(Call::Send, 1), message(Call::Recv, 1)}));
   EXPECT_EQ(0u, buffered());
@@ -196,7 +196,7 @@ TEST_P(BufferedTest, TheRecvComesAmongFramesOfEarlierCalls) {
   send(allReduce());
   EXPECT_EQ("", collective(Call::AllReduce));
   EXPECT_EQ(0u, buffered());
-  EXPECT_TRUE(rank.peer(1).unverified.empty());
+  EXPECT_TRUE(rank.peer(1).calls.unverified.empty());
 
   EXPECT_EQ("", run(message(Call::Send, 1)));
   EXPECT_EQ("", run(reduceToPeer()));
@@ -209,10 +209,10 @@ TEST_P(BufferedTest, TheRecvComesAmongFramesOfEarlierCalls) {
 
 TEST_P(BufferedTest, ARecvThatWasThereBefore) {
   receiveFirst();
-  rank.peer(1).remoteRecvs.push_back(post(Call::Recv));
+  rank.peer(1).calls.recvs.push_back(post(Call::Recv));
   EXPECT_EQ("", run(message(Call::Send, 1)));
   EXPECT_EQ(0u, buffered());
-  EXPECT_TRUE(rank.peer(1).remoteRecvs.empty());
+  EXPECT_TRUE(rank.peer(1).calls.recvs.empty());
 }
 
 /** With the elements in the frame, and in the slots after it. */
@@ -221,7 +221,7 @@ TEST_P(BufferedTest, ASendOfThePeerComesBeforeACollective) {
     sendBuffered(count);
     send(allReduce());
     EXPECT_EQ("", collective(Call::AllReduce));
-    EXPECT_EQ(1u, rank.peer(1).remoteSends.size());
+    EXPECT_EQ(1u, rank.peer(1).calls.sends.size());
     // So does another one.
     sendBuffered(2);
     send(allReduce());
@@ -233,7 +233,7 @@ TEST_P(BufferedTest, ASendOfThePeerComesBeforeACollective) {
     EXPECT_EQ(0, got[count]);
     EXPECT_EQ("", run(message(Call::Recv, 2)));
     EXPECT_EQ((Texts{"Recv", "Recv"}), sent());
-    EXPECT_TRUE(rank.peer(1).remoteSends.empty());
+    EXPECT_TRUE(rank.peer(1).calls.sends.empty());
   }
 }
 
@@ -245,14 +245,14 @@ TEST_P(BufferedTest, ASendOfThePeerComesBeforeAFrameOfAnEarlierCall) {
   EXPECT_EQ(119, got[19]);
   send(allReduce());
   EXPECT_EQ("", collective(Call::AllReduce));
-  EXPECT_TRUE(rank.peer(1).unverified.empty());
+  EXPECT_TRUE(rank.peer(1).calls.unverified.empty());
 }
 
 TEST_P(BufferedTest, ASendOfThePeerIsReceivedAtOnce) {
   sendBuffered(20);
   EXPECT_EQ("", run(message(Call::Recv, 20)));
   EXPECT_EQ(119, got[19]);
-  EXPECT_TRUE(rank.peer(1).remoteSends.empty());
+  EXPECT_TRUE(rank.peer(1).calls.sends.empty());
 }
 
 TEST_P(BufferedTest, ASendThatWaitsFailsACollective) {
@@ -265,9 +265,9 @@ TEST_P(BufferedTest, ASendThatWaitsFailsACollective) {
 
 TEST_P(BufferedTest, ASendThatWaitsBehindABufferedOneFailsACollective) {
   Frame buffered = post(Call::Send);
-  buffered.op = kBuffered;
-  rank.peer(1).remoteSends.push_back({buffered, {}, 0});
-  rank.peer(1).remoteSends.push_back({post(Call::Send), {}, 0});
+  buffered.send = SendKind::Buffered;
+  rank.peer(1).calls.sends.push_back({buffered, {}, 0});
+  rank.peer(1).calls.sends.push_back({post(Call::Send), {}, 0});
   EXPECT_EQ(
       "5: rank 1 called Send(ncclInt32, count 1, to rank 0) while rank 0 called AllReduce(ncclInt32, count 1, ncclSum)",
       collective(Call::AllReduce));
@@ -278,7 +278,7 @@ TEST_P(BufferedTest, ATaskWithoutFramesKeepsASend) {
   Peer& peer = rank.peer(1);
   ASSERT_EQ(1, peer.receiveFrame());
   makeOneSided(*rank.comm, {})->framed(peer);
-  EXPECT_EQ(1u, peer.remoteSends.size());
+  EXPECT_EQ(1u, peer.calls.sends.size());
   EXPECT_EQ("", run(message(Call::Recv, 20)));
   EXPECT_EQ(119, got[19]);
 }
@@ -287,9 +287,9 @@ TEST_P(BufferedTest, ATaskWithoutFramesKeepsASend) {
 TEST_P(BufferedTest, ARecvOfAnotherCountFails) {
   for (bool announced : {true, false}) {
     Pair fresh(GetParam());
-    fresh.rank.peer(1).receivesBuffered = !announced;
+    if (!announced) fresh.rank.peer(1).credits.hasReceived();
     Frame frame = post(Call::Send);
-    frame.op = kBuffered;
+    frame.send = SendKind::Buffered;
     fresh.send(frame);
     std::vector<Operation> recv = {message(Call::Recv, 3)};
     EXPECT_EQ(
@@ -304,46 +304,46 @@ TEST_P(BufferedTest, OnlyTheFirstRecvOfABufferedSendIsAnnounced) {
     EXPECT_EQ("", run(message(Call::Recv, count)));
     bool announced = count == 1 || GetParam() == Path::Task;
     EXPECT_EQ(announced ? (Texts{"Recv"}) : Texts(), sent());
-    EXPECT_EQ(announced ? 0u : 1u, theirs.takeCredits());
+    EXPECT_EQ(announced ? 0u : 1u, theirs->takeCredits());
     EXPECT_EQ(99 + static_cast<int32_t>(count), got[count - 1]);
   }
   send(post(Call::Send));
   EXPECT_EQ("", run(message(Call::Recv, 1)));
   EXPECT_EQ((Texts{"Recv"}), sent()) << "the Send waits for it";
   Frame both = post(Call::Send);
-  both.op = kAlsoReceives;
+  both.send = SendKind::AlsoReceives;
   send(both);
   EXPECT_EQ("", run(message(Call::Recv, 1)));
   EXPECT_EQ((Texts{"Recv"}), sent()) << "the Send waits for it";
-  EXPECT_EQ(1u, rank.peer(1).remoteRecvs.size());
-  EXPECT_EQ(0u, theirs.takeCredits());
+  EXPECT_EQ(1u, rank.peer(1).calls.recvs.size());
+  EXPECT_EQ(0u, theirs->takeCredits());
 }
 
 // The peer may be in another call, which then fails.
 TEST_P(BufferedTest, ARecvThatWaitsIsAnnounced) {
-  rank.peer(1).receivesBuffered = true;
+  rank.peer(1).credits.hasReceived();
   std::future<std::string> result = std::async(std::launch::async, [&] { return run(message(Call::Recv, 1)); });
-  while (!theirs.isNext(FrameKind::Post)) std::this_thread::yield();
+  while (!theirs->isNext(FrameKind::Post)) std::this_thread::yield();
   sendBuffered(1);
   EXPECT_EQ("", result.get());
   EXPECT_EQ((Texts{"Recv"}), sent());
-  EXPECT_EQ(0u, theirs.takeCredits());
+  EXPECT_EQ(0u, theirs->takeCredits());
 }
 
 TEST_P(BufferedTest, ACreditStandsForARecv) {
   receiveFirst();
   for (size_t i = 0; i < kMostBuffered; i++) ASSERT_EQ("", run(message(Call::Send, 1)));
-  theirs.returnCredit();
+  theirs->returnCredit();
   EXPECT_EQ("", run(message(Call::Send, 1)));
   EXPECT_EQ(kMostBuffered, buffered());
 
   std::future<std::string> result = std::async(std::launch::async, [&] { return run(message(Call::Send, 1)); });
   // The rank sleeps from 0.63 s to 1.27 s, unless a doorbell wakes it.
   EXPECT_EQ(std::future_status::timeout, result.wait_for(std::chrono::milliseconds(700)));
-  theirs.returnCredit();
+  theirs->returnCredit();
   EXPECT_EQ(std::future_status::ready, result.wait_for(std::chrono::milliseconds(300)));
   EXPECT_EQ("", result.get());
-  for (size_t i = 0; i < kMostBuffered - 1; i++) theirs.returnCredit();
+  for (size_t i = 0; i < kMostBuffered - 1; i++) theirs->returnCredit();
   EXPECT_EQ(1u, buffered());
 
   // Announced Recvs come in between.
@@ -352,9 +352,9 @@ TEST_P(BufferedTest, ACreditStandsForARecv) {
   EXPECT_EQ("", collective(Call::AllReduce));
   EXPECT_EQ(0u, buffered());
   EXPECT_EQ("", run(message(Call::Send, 1)));
-  theirs.returnCredit();
+  theirs->returnCredit();
   Frame both = post(Call::Send);
-  both.op = kAlsoReceives;
+  both.send = SendKind::AlsoReceives;
   send(both);
   std::vector<Operation> group = {message(Call::Send, 1), message(Call::Recv, 1)};
   EXPECT_EQ("", Pair::run(group));
@@ -365,7 +365,7 @@ TEST_P(BufferedTest, ACreditStandsForARecv) {
 TEST_P(BufferedTest, ACollectiveOfThePeerComesRightAfterACredit) {
   receiveFirst();
   for (size_t i = 0; i < kMostBuffered; i++) ASSERT_EQ("", run(message(Call::Send, 1)));
-  theirs.returnCredit();
+  theirs->returnCredit();
   send(allReduce());
   EXPECT_EQ("", run(message(Call::Send, 1)));
   EXPECT_EQ("", collective(Call::AllReduce));
@@ -376,7 +376,7 @@ TEST_P(BufferedTest, ACollectiveOfThePeerComesRightAfterACredit) {
   auto peer = std::async(std::launch::async, [&] {
     for (;;) {
       if (!awaitFrame(ended)) return;
-      theirs.returnCredit();
+      theirs->returnCredit();
       send(allReduce());
       if (!awaitFrame(ended)) return;
     }
@@ -392,7 +392,7 @@ TEST_P(BufferedTest, ACollectiveOfThePeerComesRightAfterACredit) {
 TEST_P(BufferedTest, ARecvAfterACreditIsThatOfALaterSend) {
   receiveFirst();
   EXPECT_EQ("", run(message(Call::Send, 1)));
-  theirs.returnCredit();
+  theirs->returnCredit();
   send(post(Call::Recv));
   EXPECT_EQ(
       "5: rank 1 called Recv(ncclInt32, count 1, from rank 0) while rank 0 called AllReduce(ncclInt32, count 1, ncclSum)",
@@ -402,8 +402,8 @@ TEST_P(BufferedTest, ARecvAfterACreditIsThatOfALaterSend) {
 TEST_P(BufferedTest, MoreCreditsThanSendsAreUnintelligible) {
   receiveFirst();
   EXPECT_EQ("", run(message(Call::Send, 1)));
-  theirs.returnCredit();
-  theirs.returnCredit();
+  theirs->returnCredit();
+  theirs->returnCredit();
   send(post(Call::Recv));
   EXPECT_EQ("3: rank 1 sent something unintelligible", collective(Call::AllReduce));
 }
@@ -411,7 +411,7 @@ TEST_P(BufferedTest, MoreCreditsThanSendsAreUnintelligible) {
 TEST_P(BufferedTest, TooManySendsFailIfThePeerLeavesOrIsInACollective) {
   for (bool leaves : {true, false}) {
     Pair fresh(GetParam());
-    fresh.rank.peer(1).buffersSends = true;
+    fresh.rank.peer(1).credits.hasSent();
     for (size_t i = 0; i < kMostBuffered; i++) ASSERT_EQ("", fresh.messages({Call::Send}));
     if (leaves) {
       fresh.sendControl(ControlKind::Close, 0, "");
@@ -440,7 +440,7 @@ TEST_P(BufferedTest, WrongFramesAreUnintelligible) {
     for (Call call : {Call::AllReduce, Call::Recv}) {
       Pair fresh(GetParam());
       Frame frame = post(Call::Send);
-      frame.op = kBuffered;
+      frame.send = SendKind::Buffered;
       change(frame);
       fresh.send(frame);
       std::vector<Operation> recv = {operation(Call::Recv)};
@@ -470,10 +470,10 @@ TEST(SocketTest, SendsAreNotBuffered) {
   for (int i = 0; i < 3; i++) {
     pair.send(pair.post(Call::Recv));
     EXPECT_EQ("", pair.messages({Call::Send}));
-    EXPECT_EQ(0u, pair.rank.peer(1).buffered);
+    EXPECT_EQ(0u, pair.rank.peer(1).credits.open());
   }
   Frame frame = pair.post(Call::Send);
-  frame.op = kBuffered;
+  frame.send = SendKind::Buffered;
   pair.send(frame);
   EXPECT_EQ("3: rank 1 sent something unintelligible", pair.collective(Call::AllReduce));
 }
@@ -483,7 +483,7 @@ TEST_P(BufferedTest, APeerKeepsToItsNumber) {
     Pair fresh(GetParam());
     for (size_t i = 0; i < sends; i++) {
       Frame frame = fresh.post(Call::Send);
-      frame.op = kBuffered;
+      frame.send = SendKind::Buffered;
       fresh.send(frame);
     }
     Frame frame = fresh.operation(Call::AllReduce).frame();
@@ -491,7 +491,7 @@ TEST_P(BufferedTest, APeerKeepsToItsNumber) {
     fresh.send(frame);
     EXPECT_EQ(
         sends <= kMostBuffered + 1 ? "" : "3: rank 1 sent something unintelligible", fresh.collective(Call::AllReduce));
-    EXPECT_LE(fresh.rank.peer(1).remoteSends.size(), kMostBuffered + 1);
+    EXPECT_LE(fresh.rank.peer(1).calls.sends.size(), kMostBuffered + 1);
   }
 }
 

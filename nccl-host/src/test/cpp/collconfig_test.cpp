@@ -1,6 +1,6 @@
 // collconfig_test.cpp: the selection of algorithms, and the comparison of configurations.
 
-#include "collconfig.h"
+#include "protocol/collconfig.h"
 
 #include <gtest/gtest.h>
 
@@ -58,6 +58,36 @@ TEST(CollConfigTest, SelectionsThatLeaveNothingAreRefused) {
   }
   EXPECT_EQ("algSelection NVLS_SIMPLE,NVLSTREE_SIMPLE", applied(Call::AllReduce, "nvls", true, 1)) << "a single rank";
   EXPECT_EQ("", applied(Call::AllReduce, "bogus", true, 2, 0)) << "no elements";
+}
+
+TEST(CollConfigTest, SymmetricWindowsHaveKernelsForSumsAndAveragesOfFloats) {
+  Comm comm(0, 2, 0, {});
+  char memory[64];
+  Window window;
+  window.base = memory;
+  window.size = sizeof memory;
+  window.flags = NCCL_WIN_COLL_SYMMETRIC;
+  comm.windows.add(window);
+  ncclCollConfig_t config = NCCL_COLLCONFIG_INITIALIZER;
+  config.algSelection = "symk";
+  config.forceAlgSelection = 1;
+  auto refused = [&](Call call, ncclDataType_t type, ncclRedOp_t op) {
+    Operation operation;
+    operation.call = call;
+    operation.send = operation.recv = memory;
+    operation.count = 1;
+    operation.type = type;
+    operation.op = op;
+    return failureOf([&] { applyCollConfig(config, comm, operation); });
+  };
+  for (ncclRedOp_t op : {ncclSum, ncclAvg, ncclProd, ncclMax, ncclMin}) {
+    bool has = op == ncclSum || op == ncclAvg;
+    for (Call call : {Call::AllReduce, Call::ReduceScatter}) {
+      EXPECT_EQ(has, refused(call, ncclFloat32, op).empty()) << callName(call) << ", " << op;
+      EXPECT_FALSE(refused(call, ncclFloat64, op).empty()) << callName(call) << ", " << op;
+    }
+    EXPECT_EQ("", refused(Call::AllGather, ncclInt8, op));
+  }
 }
 
 TEST(CollConfigTest, TheFirstDifferenceIsNamed) {

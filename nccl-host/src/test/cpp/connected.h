@@ -4,6 +4,8 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <memory>
@@ -12,9 +14,11 @@
 #include <utility>
 #include <vector>
 
-#include "comm.h"
-#include "processors.h"
-#include "task.h"
+#include "base/processors.h"
+#include "protocol/comm.h"
+#include "protocol/task.h"
+#include "testthread.h"
+#include "transport/memorychannel.h"
 
 namespace host {
 
@@ -47,10 +51,10 @@ struct Connected {
       peer.rank = rank;
       if (rank == own) continue;
       auto [mine, theirs] = newStream();
-      if (shared) end.memory = Channel::newMemory(kTestRing);
-      peer.data.open(std::move(mine), end.memory, kTestRing, true);
+      if (shared) end.memory = MemoryChannel::newMemory(kTestRing);
+      peer.data = openChannel(std::move(mine), end.memory, kTestRing, true);
       end.data = std::move(theirs);
-      std::tie(peer.control, end.control) = newStream();
+      std::tie(peer.control.fd, end.control) = newStream();
     }
   }
 
@@ -112,6 +116,17 @@ std::string failureOf(Body&& body) {
   return "";
 }
 
+inline pid_t ownThread() { return static_cast<pid_t>(syscall(SYS_gettid)); }
+
+/** Waits until a thread of this process sleeps or has ended, or for 10 s. */
+inline void awaitSleep(pid_t thread) {
+  char state = 'R';
+  for (double end = now() + 10; state != 'S' && now() < end; std::this_thread::yield()) {
+    std::unique_ptr<FILE, int (*)(FILE*)> file(fopen(format("/proc/self/task/%d/stat", thread).c_str(), "re"), fclose);
+    if (!file || fscanf(file.get(), "%*d (%*[^)]) %c", &state) != 1) return;
+  }
+}
+
 /**
  * Lets a thread send frames, each while this thread begins to wait for it. True if a doorbell is lost, or `send` returns false.
  * `prepare` runs in this thread before each of them.
@@ -125,7 +140,7 @@ bool losesDoorbell(Channel& reader, int frames, Prepare&& prepare, Send&& send) 
     for (size_t i = 0; i < lines.size(); i += 16) lines[i].store(1, std::memory_order_relaxed);
   };
   std::atomic<bool> lost{false};
-  std::thread sender([&] {
+  TestThread sender([&] {
     for (int sent = 0; sent < frames; sent++) {
       while (wanted.load() <= sent) relax();
       touch();

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
-#include <thread>
 #include <vector>
 
 #include "pair.h"
+#include "testthread.h"
 
 namespace host {
 namespace {
@@ -29,10 +29,10 @@ class EagerTest : public testing::Test, protected Pair {
   std::vector<int32_t> sent() {
     Frame frame;
     char elements[kMaxInlined];
-    if (!theirs.receiveFrame(frame, elements)) return {-1};
+    if (!theirs->receiveFrame(frame, elements)) return {-1};
     std::vector<int32_t> found(frame.inlined / sizeof(int32_t));
     if (!found.empty()) memcpy(found.data(), frame.words, frame.inlined);
-    if (theirs.receiveFrame(frame, elements)) return {-2};
+    if (theirs->receiveFrame(frame, elements)) return {-2};
     return found;
   }
 
@@ -111,7 +111,7 @@ TEST_F(EagerTest, ElementsInSeveralSlots) {
   Frame frame = sum.frame();
   frame.sequence = 1;
   frame.inlined = kMaxInlined;
-  ASSERT_TRUE(theirs.sendFrame(frame, reinterpret_cast<const char*>(others.data())));
+  ASSERT_TRUE(theirs->sendFrame(frame, reinterpret_cast<const char*>(others.data())));
   EXPECT_TRUE(ends(sum));
   EXPECT_EQ(std::vector<int32_t>(135, 7), result);
 }
@@ -126,11 +126,11 @@ TEST_F(EagerTest, ElementsThatFillTheWordsAndOneMore) {
     Frame frame = sum.frame();
     frame.sequence = static_cast<uint16_t>(++collectives);
     frame.add(others.data(), sum.bytes());
-    ASSERT_TRUE(theirs.sendFrame(frame, reinterpret_cast<const char*>(others.data())));
+    ASSERT_TRUE(theirs->sendFrame(frame, reinterpret_cast<const char*>(others.data())));
     EXPECT_TRUE(ends(sum));
     EXPECT_EQ(std::vector<int32_t>(count, 7), result);
-    ASSERT_TRUE(theirs.receiveFrame(frame, reinterpret_cast<char*>(seen.data())));
-    if (Channel::slotsOf(frame) == 1) memcpy(seen.data(), frame.words, sizeof frame.words);
+    ASSERT_TRUE(theirs->receiveFrame(frame, reinterpret_cast<char*>(seen.data())));
+    if (MemoryChannel::slotsOf(frame) == 1) memcpy(seen.data(), frame.words, sizeof frame.words);
     EXPECT_EQ(ours, seen);
   }
 }
@@ -143,7 +143,7 @@ TEST_F(EagerTest, NoDoorbellOfAnyKindOfCallIsLost) {
       if (call == Call::Reduce) send(operation.frame());
       if (call == Call::Send) send(post(Call::Recv));
     };
-    EXPECT_FALSE(losesDoorbell(theirs, 30000, makeCallOfPeer, [&] { return ends(operation); })) << callName(call);
+    EXPECT_FALSE(losesDoorbell(*theirs, 30000, makeCallOfPeer, [&] { return ends(operation); })) << callName(call);
   }
 }
 
@@ -210,13 +210,13 @@ TEST_F(EagerTest, ALookLeavesTheProcessorToTheOtherRank) {
   CPU_SET(sched_getcpu(), &one);
   // The peer's thread inherits this.
   ASSERT_EQ(0, sched_setaffinity(0, sizeof one, &one));
-  std::thread peer([&] {
+  TestThread peer([&] {
     for (int calls = 0; calls < kCalls; calls++) {
       Frame frame;
       char elements[kMaxInlined];
       // A task that waits long says so in a frame.
       do {
-        while (!theirs.receiveFrame(frame, elements)) sched_yield();
+        while (!theirs->receiveFrame(frame, elements)) sched_yield();
       } while (frame.kind != FrameKind::Collective);
       sendCall(operation(Call::AllReduce), {7});
     }
@@ -240,17 +240,17 @@ TEST_F(EagerTest, ALookLeavesTheProcessorToTheOtherRank) {
 
 TEST_F(EagerTest, ATaskKeepsTheFramesOfTheOtherRanks) {
   Connected three(3);
-  Channel ends[3];
+  std::unique_ptr<Channel> ends[3];
   for (int peer : {1, 2}) {
     PeerEnd& end = three.ends[static_cast<size_t>(peer)];
-    ends[peer].open(std::move(end.data), end.memory, kTestRing, false);
+    ends[peer] = openChannel(std::move(end.data), end.memory, kTestRing, false);
   }
   Operation sum = operation(Call::AllReduce);
   auto sendFrom = [&](int peer, int32_t element) {
     Frame frame = sum.frame();
     frame.sequence = 1;
     frame.add(&element, sizeof element);
-    ASSERT_TRUE(ends[peer].sendFrame(frame));
+    ASSERT_TRUE(ends[peer]->sendFrame(frame));
   };
   sendFrom(1, 10);
   EXPECT_FALSE(runEagerly(*three.comm, &sum, 1, begun));
@@ -268,15 +268,15 @@ TEST_F(EagerTest, ALateFrameOfAnEarlierCallIsNotComparedTwice) {
   sendCall(operation(Call::AllReduce), {7});
   runCollective(*rank.comm, operation(Call::AllReduce), std::move(begun));
   EXPECT_EQ(12, out);
-  EXPECT_TRUE(rank.peer(1).unverified.empty());
+  EXPECT_TRUE(rank.peer(1).calls.unverified.empty());
 }
 
 TEST_F(EagerTest, AScatterThatATaskContinuesIsComparedOnce) {
   Connected three(3, true, {}, 1);
-  Channel ends[3];
+  std::unique_ptr<Channel> ends[3];
   for (int peer : {0, 2}) {
     PeerEnd& end = three.ends[static_cast<size_t>(peer)];
-    ends[peer].open(std::move(end.data), end.memory, kTestRing, false);
+    ends[peer] = openChannel(std::move(end.data), end.memory, kTestRing, false);
   }
   Operation scatter = operation(Call::Scatter);
   EXPECT_FALSE(runEagerly(*three.comm, &scatter, 1, begun));
@@ -284,10 +284,10 @@ TEST_F(EagerTest, AScatterThatATaskContinuesIsComparedOnce) {
   Frame frame = scatter.frame();
   frame.sequence = 1;
   frame.add(&element, sizeof element);
-  ASSERT_TRUE(ends[0].sendFrame(frame));
+  ASSERT_TRUE(ends[0]->sendFrame(frame));
   runCollective(*three.comm, operation(Call::Scatter), std::move(begun));
   EXPECT_EQ(9, out);
-  EXPECT_EQ(1u, three.peer(2).unverified.size());
+  EXPECT_EQ(1u, three.peer(2).calls.unverified.size());
 }
 
 TEST_F(EagerTest, WrongFramesFailTheCall) {
@@ -362,7 +362,7 @@ TEST_F(EagerTest, ARankLeavesTheFramesOfLaterCalls) {
   for (int i = 0; i < 16; i++) send(reduceToPeer().frame());
   sendCall(operation(Call::AllReduce), {7});
   for (int i = 0; i < 16; i++) ASSERT_EQ("", run(reduceToPeer()));
-  EXPECT_TRUE(rank.peer(1).unverified.empty());
+  EXPECT_TRUE(rank.peer(1).calls.unverified.empty());
   EXPECT_EQ("", collective(Call::AllReduce));
   EXPECT_EQ(12, out);
 }
@@ -374,7 +374,7 @@ class ChunksTest : public testing::TestWithParam<bool> {
   ChunksTest() : rank(kRanks, true, {}, kRank), in(kCount, 1), out(kCount) {
     for (int peer : kPeers) {
       PeerEnd& end = rank.ends[static_cast<size_t>(peer)];
-      ends[peer].open(std::move(end.data), end.memory, kTestRing, false);
+      ends[peer] = openChannel(std::move(end.data), end.memory, kTestRing, false);
     }
     bool inPlace = GetParam();
     if (inPlace) out = in;
@@ -398,13 +398,13 @@ class ChunksTest : public testing::TestWithParam<bool> {
     Frame frame = sum.frame();
     frame.sequence = 1;
     frame.add(elements.data(), bytesOf(kRank));
-    ASSERT_TRUE(ends[peer].sendFrame(frame, reinterpret_cast<const char*>(elements.data())));
+    ASSERT_TRUE(ends[peer]->sendFrame(frame, reinterpret_cast<const char*>(elements.data())));
   }
   /** Sends the folded chunk of the peer. */
   void sendChunk(int peer) {
     std::vector<int32_t> elements(sizeOf(peer), 1000 * peer);
     iovec part{elements.data(), bytesOf(peer)};
-    ASSERT_EQ(static_cast<long>(bytesOf(peer)), ends[peer].send(&part, 1));
+    ASSERT_EQ(static_cast<long>(bytesOf(peer)), ends[peer]->send(&part, 1));
   }
 
   /** Checks that each peer has the elements for its chunk, and the folded chunk of this rank, once. */
@@ -413,13 +413,13 @@ class ChunksTest : public testing::TestWithParam<bool> {
       SCOPED_TRACE(peer);
       Frame frame;
       char inlined[kMaxInlined];
-      ASSERT_TRUE(ends[peer].receiveFrame(frame, inlined));
+      ASSERT_TRUE(ends[peer]->receiveFrame(frame, inlined));
       ASSERT_EQ(bytesOf(peer), frame.inlined);
       std::vector<int32_t> elements(sizeOf(peer), 1), folded(sizeOf(kRank), 121), got(sizeOf(kRank));
       EXPECT_EQ(0, memcmp(elements.data(), inlined, bytesOf(peer)));
-      EXPECT_FALSE(ends[peer].receiveFrame(frame, inlined));
-      ASSERT_EQ(bytesOf(kRank), ends[peer].available());
-      ends[peer].receive(got.data(), bytesOf(kRank));
+      EXPECT_FALSE(ends[peer]->receiveFrame(frame, inlined));
+      ASSERT_EQ(bytesOf(kRank), ends[peer]->available());
+      ends[peer]->receive(got.data(), bytesOf(kRank));
       EXPECT_EQ(folded, got);
     }
   }
@@ -428,7 +428,7 @@ class ChunksTest : public testing::TestWithParam<bool> {
   static constexpr int kPeers[] = {0, 1, 3, 4};
   static constexpr size_t kCount = 601;
   Connected rank;
-  Channel ends[kRanks];
+  std::unique_ptr<Channel> ends[kRanks];
   Operation sum;
   Begun begun;
   std::vector<int32_t> in, out, expected;
@@ -483,7 +483,7 @@ TEST_P(ChunksTest, AnotherCallIsAMismatch) {
   frame.sequence = 1;
   frame.inlined = static_cast<uint16_t>(bytesOf(kRank));
   const char elements[kMaxInlined] = {};
-  ASSERT_TRUE(ends[3].sendFrame(frame, elements));
+  ASSERT_TRUE(ends[3]->sendFrame(frame, elements));
   EXPECT_FALSE(runEagerly(*rank.comm, &sum, 1, begun));
   EXPECT_EQ(
       "5: rank 3 called AllReduce(ncclInt32, count 601, ncclMax) while rank 2 called AllReduce(ncclInt32, count 601, ncclSum)",
@@ -493,7 +493,7 @@ TEST_P(ChunksTest, AnotherCallIsAMismatch) {
 TEST_P(ChunksTest, ARingWithoutRoomIsLeftToATask) {
   std::vector<char> filling(kTestRing - bytesOf(kRank) + 1);
   iovec part{filling.data(), filling.size()};
-  ASSERT_EQ(static_cast<long>(filling.size()), rank.peer(3).data.send(&part, 1));
+  ASSERT_EQ(static_cast<long>(filling.size()), rank.peer(3).data->send(&part, 1));
   EXPECT_FALSE(runEagerly(*rank.comm, &sum, 1, begun));
   EXPECT_FALSE(begun.isSent());
 }
@@ -503,7 +503,7 @@ TEST(ChunksOfThreadsTest, AllRanksGetTheSum) {
   constexpr size_t kCount = 700;
   ncclComm_t comms[kRanks] = {};
   ASSERT_EQ(ncclSuccess, ncclCommInitAll(comms, kRanks, nullptr));
-  std::vector<std::thread> ranks;
+  std::vector<TestThread> ranks;
   for (int rank = 0; rank < kRanks; rank++) {
     ranks.emplace_back([&, rank] {
       for (int call = 0; call < 200; call++) {
@@ -514,7 +514,7 @@ TEST(ChunksOfThreadsTest, AllRanksGetTheSum) {
       }
     });
   }
-  for (std::thread& rank : ranks) rank.join();
+  for (TestThread& rank : ranks) rank.join();
   for (ncclComm_t comm : comms) ncclCommAbort(comm);
 }
 
@@ -538,7 +538,7 @@ class EagerMessagesTest : public EagerTest {
     Frame frame = message(call, 2).frame();
     frame.kind = FrameKind::Post;
     frame.root = 0;
-    if (both) frame.op = kAlsoReceives;
+    if (both) frame.send = SendKind::AlsoReceives;
     frame.add(elements.begin(), elements.size() * sizeof(int32_t));
     send(frame);
   }
@@ -547,14 +547,14 @@ class EagerMessagesTest : public EagerTest {
   std::string sentFrame() {
     Frame frame;
     char elements[kMaxInlined];
-    if (!theirs.receiveFrame(frame, elements)) return "none";
+    if (!theirs->receiveFrame(frame, elements)) return "none";
     std::string text = callName(frame.call);
-    if (frame.op == kAlsoReceives) text += "+";
+    if (frame.send == SendKind::AlsoReceives) text += "+";
     if (frame.kind != FrameKind::Post || frame.root != 1) text += " wrong";
     int32_t words[10];
     memcpy(words, frame.words, sizeof words);
     for (size_t i = 0; i < frame.inlined / sizeof(int32_t); i++) text += " " + std::to_string(words[i]);
-    return theirs.receiveFrame(frame, elements) ? "two" : text;
+    return theirs->receiveFrame(frame, elements) ? "two" : text;
   }
 };
 
@@ -584,7 +584,7 @@ TEST_F(EagerMessagesTest, NoElements) {
   Frame frame = send(0).frame();
   frame.kind = FrameKind::Post;
   frame.root = 0;
-  frame.op = kAlsoReceives;
+  frame.send = SendKind::AlsoReceives;
   send(frame);
   EXPECT_TRUE(ends({send(0), recv(0)}));
   EXPECT_EQ("Send+", sentFrame());
@@ -598,13 +598,13 @@ TEST_F(EagerMessagesTest, ElementsInSeveralSlots) {
   Frame frame = out.frame();
   frame.kind = FrameKind::Post;
   frame.root = 0;
-  frame.op = kAlsoReceives;
+  frame.send = SendKind::AlsoReceives;
   frame.inlined = kMaxInlined;
-  ASSERT_TRUE(theirs.sendFrame(frame, reinterpret_cast<const char*>(others.data())));
+  ASSERT_TRUE(theirs->sendFrame(frame, reinterpret_cast<const char*>(others.data())));
   EXPECT_TRUE(ends({out, in}));
   EXPECT_EQ(others, result);
   std::vector<int32_t> seen(135);
-  ASSERT_TRUE(theirs.receiveFrame(frame, reinterpret_cast<char*>(seen.data())));
+  ASSERT_TRUE(theirs->receiveFrame(frame, reinterpret_cast<char*>(seen.data())));
   EXPECT_EQ(ours, seen);
 }
 
@@ -639,10 +639,10 @@ TEST_F(EagerMessagesTest, SeveralRanks) {
   for (bool late : {false, true}) {
     std::fill(got, got + 4, 0);
     Connected three(3);
-    Channel ends[3];
+    std::unique_ptr<Channel> ends[3];
     for (int peer : {1, 2}) {
       PeerEnd& end = three.ends[static_cast<size_t>(peer)];
-      ends[peer].open(std::move(end.data), end.memory, kTestRing, false);
+      ends[peer] = openChannel(std::move(end.data), end.memory, kTestRing, false);
     }
     std::vector<Operation> group = {send(), recv()};
     group[1].root = 2;
@@ -651,24 +651,24 @@ TEST_F(EagerMessagesTest, SeveralRanks) {
     ready.root = elements.root = 0;
     const int32_t theirs[] = {10, 20};
     elements.add(theirs, sizeof theirs);
-    ASSERT_TRUE(ends[1].sendFrame(ready));
+    ASSERT_TRUE(ends[1]->sendFrame(ready));
     if (!late) {
-      ASSERT_TRUE(ends[2].sendFrame(elements));
+      ASSERT_TRUE(ends[2]->sendFrame(elements));
     }
     Begun half;
     EXPECT_EQ(!late, runEagerly(*three.comm, group.data(), group.size(), half));
     if (late) {
       EXPECT_EQ(1u << 1, half.arrived);
-      ASSERT_TRUE(ends[2].sendFrame(elements));
+      ASSERT_TRUE(ends[2]->sendFrame(elements));
       runPointToPoint(*three.comm, group.data(), group.size(), std::move(half));
     }
     EXPECT_EQ((Elements{10, 20, 0, 0}), all());
     Frame frame;
-    ASSERT_TRUE(ends[1].receiveFrame(frame, nullptr));
+    ASSERT_TRUE(ends[1]->receiveFrame(frame, nullptr));
     EXPECT_EQ(Call::Send, frame.call);
     EXPECT_EQ(0, frame.op);
     EXPECT_EQ(8, frame.inlined);
-    ASSERT_TRUE(ends[2].receiveFrame(frame, nullptr));
+    ASSERT_TRUE(ends[2]->receiveFrame(frame, nullptr));
     EXPECT_EQ(Call::Recv, frame.call);
     EXPECT_EQ(0, frame.inlined);
   }
@@ -680,9 +680,9 @@ TEST_F(EagerMessagesTest, ATaskAwaitsTheOtherRankOfABufferedSend) {
     std::fill(got, got + 4, 0);
     Connected three(3);
     PeerEnd& end = three.ends[2];
-    Channel other;
-    other.open(std::move(end.data), end.memory, kTestRing, false);
-    three.peer(1).buffersSends = true;
+    std::unique_ptr<Channel> other;
+    other = openChannel(std::move(end.data), end.memory, kTestRing, false);
+    three.peer(1).credits.hasSent();
     three.peer(1).frame = post(Call::Recv);
     three.peer(1).frame.count = 2;
     std::vector<Operation> group = {send(), recv()};
@@ -696,10 +696,10 @@ TEST_F(EagerMessagesTest, ATaskAwaitsTheOtherRankOfABufferedSend) {
     elements.root = 0;
     const int32_t theirs[] = {10, 20};
     elements.add(theirs, sizeof theirs);
-    ASSERT_TRUE(other.sendFrame(elements));
+    ASSERT_TRUE(other->sendFrame(elements));
     runPointToPoint(*three.comm, group.data(), group.size(), std::move(half));
     EXPECT_EQ((Elements{10, 20, 0, 0}), all());
-    EXPECT_EQ(1u, three.peer(1).buffered);
+    EXPECT_EQ(1u, three.peer(1).credits.open());
   }
 }
 
@@ -707,7 +707,7 @@ TEST_F(EagerMessagesTest, ATaskAwaitsTheOtherRankOfABufferedSend) {
 TEST_F(EagerMessagesTest, ATaskAwaitsABufferedSend) {
   for (bool buffered : {true, false}) {
     std::vector<Operation> group = {recv()};
-    rank.peer(1).receivesBuffered = false;
+    rank.peer(1).credits = {};
     for (bool first : {true, false}) {
       EXPECT_FALSE(ends(group));
       EXPECT_EQ(first ? "Recv" : "none", sentFrame());
@@ -716,19 +716,19 @@ TEST_F(EagerMessagesTest, ATaskAwaitsABufferedSend) {
       frame.root = 0;
       const int32_t elements[] = {10, 20};
       frame.add(elements, sizeof elements);
-      if (buffered) frame.op = kBuffered;
-      ASSERT_TRUE(theirs.sendFrame(frame));
+      if (buffered) frame.send = SendKind::Buffered;
+      ASSERT_TRUE(theirs->sendFrame(frame));
       runPointToPoint(*rank.comm, group.data(), group.size(), std::move(begun));
       begun = {};
       EXPECT_EQ((Elements{10, 20, 0, 0}), all());
     }
     EXPECT_EQ(buffered ? "none" : "Recv", sentFrame());
-    EXPECT_EQ(buffered ? 1u : 0u, theirs.takeCredits());
+    EXPECT_EQ(buffered ? 1u : 0u, theirs->takeCredits());
   }
 }
 
 TEST_F(EagerMessagesTest, ARecvOfManyElementsIsAnnounced) {
-  rank.peer(1).receivesBuffered = true;
+  rank.peer(1).credits.hasReceived();
   EXPECT_FALSE(ends({recv(kMaxBuffered / sizeof(int32_t) + 1)}));
   EXPECT_EQ("Recv", sentFrame());
 }
@@ -739,17 +739,17 @@ TEST_F(EagerMessagesTest, AnotherCallOfThePeerIsKept) {
   EXPECT_EQ("", run(first));
   EXPECT_EQ((Elements{10, 20, 0, 0}), all());
   EXPECT_EQ("Recv", sentFrame());
-  ASSERT_EQ(1u, rank.peer(1).remoteRecvs.size());
+  ASSERT_EQ(1u, rank.peer(1).calls.recvs.size());
   std::vector<Operation> second = {send()};
   EXPECT_EQ("", run(second));
   EXPECT_EQ("Send 1 2", sentFrame());
 
   // The peer's Send comes before the Recv for which this rank waits.
-  rank.peer(1).buffersSends = false;
+  rank.peer(1).credits = {};
   announce(Call::Send, {30, 40});
   announce(Call::Recv, {});
   EXPECT_EQ("", run(second));
-  ASSERT_EQ(1u, rank.peer(1).remoteSends.size());
+  ASSERT_EQ(1u, rank.peer(1).calls.sends.size());
   EXPECT_EQ("", run(first));
   EXPECT_EQ((Elements{30, 40, 0, 0}), all());
 }
@@ -760,7 +760,7 @@ TEST_F(EagerMessagesTest, FramesOfEarlierCollectivesComeFirst) {
   announce(Call::Send, {10, 20});
   EXPECT_TRUE(ends({recv()}));
   EXPECT_EQ((Elements{10, 20, 0, 0}), all());
-  EXPECT_TRUE(rank.peer(1).unverified.empty());
+  EXPECT_TRUE(rank.peer(1).calls.unverified.empty());
 }
 
 TEST_F(EagerMessagesTest, WrongFramesFailTheCalls) {
@@ -875,7 +875,7 @@ TEST_F(EagerTest, ADeadRankIsFoundAmongItsLastCalls) {
         Frame frame;
         std::string failure = fresh.run(fresh.reduceToPeer());
         if (!failure.empty()) return std::to_string(i) + " " + failure;
-        fresh.theirs.receiveFrame(frame, nullptr);
+        fresh.theirs->receiveFrame(frame, nullptr);
       }
       return std::string();
     };
@@ -892,12 +892,12 @@ TEST_F(EagerTest, ADeadRankIsFoundAmongItsLastCalls) {
 
 TEST_F(NotEagerTest, MessagesWithoutAMatch) {
   sendCall(operation(Call::AllReduce), {7});
-  rank.peer(1).remoteRecvs.push_back(post(Call::Recv));
+  rank.peer(1).calls.recvs.push_back(post(Call::Recv));
   isLeft(operation(Call::AllReduce));
-  rank.peer(1).remoteRecvs.clear();
-  rank.peer(1).remoteSends.push_back({post(Call::Send), {}, 0});
+  rank.peer(1).calls.recvs.clear();
+  rank.peer(1).calls.sends.push_back({post(Call::Send), {}, 0});
   isLeft(operation(Call::AllReduce));
-  rank.peer(1).remoteSends.clear();
+  rank.peer(1).calls.sends.clear();
   rank.peer(1).queue(&in, sizeof in);
   isLeft(operation(Call::AllReduce));
   rank.peer(1).out.clear();
@@ -906,11 +906,11 @@ TEST_F(NotEagerTest, MessagesWithoutAMatch) {
 
 TEST_F(NotEagerTest, NoRoomForAFrame) {
   for (uint32_t i = 0; i < kTestSlots; i++) {
-    EXPECT_TRUE(rank.peer(1).data.hasRoomForFrame(0));
-    EXPECT_EQ(i < kTestSlots - 1, rank.peer(1).data.hasRoomForFrame(sizeof Frame::words + 1));
-    ASSERT_TRUE(rank.peer(1).data.sendFrame(operation(Call::Broadcast).frame()));
+    EXPECT_TRUE(rank.peer(1).data->hasRoomForFrame(0));
+    EXPECT_EQ(i < kTestSlots - 1, rank.peer(1).data->hasRoomForFrame(sizeof Frame::words + 1));
+    ASSERT_TRUE(rank.peer(1).data->sendFrame(operation(Call::Broadcast).frame()));
   }
-  EXPECT_FALSE(rank.peer(1).data.hasRoomForFrame(0));
+  EXPECT_FALSE(rank.peer(1).data->hasRoomForFrame(0));
   EXPECT_FALSE(ends(operation(Call::Broadcast)));
   EXPECT_FALSE(begun.lock.owns_lock());
 }

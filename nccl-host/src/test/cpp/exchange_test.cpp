@@ -1,6 +1,6 @@
 // exchange_test.cpp: chunks, and the order in which a reduction folds them.
 
-#include "exchange.h"
+#include "protocol/exchange.h"
 
 #include <gtest/gtest.h>
 

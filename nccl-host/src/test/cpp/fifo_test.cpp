@@ -1,6 +1,6 @@
 // fifo_test.cpp: the order and the memory of a queue.
 
-#include "fifo.h"
+#include "base/fifo.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // fork_test.cpp: children of a process that uses the engine in other threads.
 
-#include "fork.h"
+#include "base/fork.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -12,8 +12,9 @@
 #include <atomic>
 #include <thread>
 
-#include "bootstrap.h"
 #include "connected.h"
+#include "protocol/bootstrap.h"
+#include "testthread.h"
 
 namespace host {
 namespace {
@@ -87,7 +88,7 @@ TEST(ForkTest, NoLockIsHeldInAChild) {
   for (size_t i = 0; i < locksOfAllThreads().size(); i++) {
     std::mutex& lock = *locksOfAllThreads()[i];
     std::atomic<bool> stop{false}, begun{false};
-    std::thread holder([&] {
+    TestThread holder([&] {
       while (!stop) {
         std::lock_guard<std::mutex> held(lock);
         begun = true;
@@ -136,7 +137,7 @@ TEST(ForkTest, AChildUsesTheEngineWhileThreadsOfItsParentAreInCalls) {
     while (!stop && ncclAllReduce(&value, &value, 1, ncclFloat, ncclMax, comm, nullptr) == ncclSuccess) calls++;
     ncclCommAbort(comm);
   };
-  std::thread first(inCalls, 0), second(inCalls, 1);
+  TestThread first(inCalls, 0), second(inCalls, 1);
   while (calls == 0) std::this_thread::yield();
   cudaStream_t ofParent;
   ASSERT_EQ(ncclSuccess, nccl4jHostStreamCreate(&ofParent));

@@ -17,9 +17,9 @@
 #include <random>
 #include <thread>
 
-#include "bootstrap.h"
 #include "connected.h"
-#include "regroup.h"
+#include "protocol/bootstrap.h"
+#include "protocol/regroup.h"
 
 using namespace host;
 
@@ -92,7 +92,7 @@ class Subject {
     count_ = kind == 0 ? 3 : kind == 1 || kind == 14 || kind == 15 ? 20'000 : kind % 2 == 0 ? 100 : 200;
     messages_ = call_ != Call::Send ? 0 : kind == 16 ? 1 : 3;
     // Sends before the collective, and their Recvs after it.
-    buffered_ = kind == 17 && comm.peers[static_cast<size_t>(1 - comm.rank)].data.shared();
+    buffered_ = kind == 17 && comm.peers[static_cast<size_t>(1 - comm.rank)].data->has(Capability::Polling);
     if (buffered_) count_ = 50;
   }
 
@@ -109,7 +109,7 @@ class Subject {
       operations.push_back(operation(Call::Recv, 1 - comm_.rank, i));
     }
     if (buffered_ && comm_.rank == 1) {
-      comm_.peers[0].buffersSends = true;
+      comm_.peers[0].credits.hasSent();
       for (size_t i = 0; i < 4; i++) run({operation(Call::Send, 0, i)}, eagerly);
     }
     if (messages_ == 0) operations.push_back(collective());
@@ -190,10 +190,10 @@ struct Recording {
 void relay(Channel& from, Channel& to, Recording* record) {
   auto relayFrames = [&] {
     char elements[kMaxInlined];
-    for (Frame frame; from.receiveFrame(frame, elements);) {
+    for (Frame frame; from.receiveFrame(frame, elements) > 0;) {
       if (record != nullptr) {
         record->frames += bytesOf(frame);
-        if (Channel::slotsOf(frame) > 1) record->frames.append(elements, frame.inlined);
+        if (MemoryChannel::slotsOf(frame) > 1) record->frames.append(elements, frame.inlined);
       }
       while (!to.sendFrame(frame, elements)) std::this_thread::yield();
     }
@@ -233,16 +233,16 @@ Recording recorded(size_t kind, bool shared) {
   Connected zero(2, shared), one(2, shared, {}, 1);
   Recording recording;
   std::atomic<bool> done{false};
-  Channel ofZero, ofOne;
+  std::unique_ptr<Channel> ofZero, ofOne;
   if (shared) {
-    ofZero.open(std::move(zero.ends[1].data), zero.ends[1].memory, kTestRing, false);
-    ofOne.open(std::move(one.ends[0].data), one.ends[0].memory, kTestRing, false);
+    ofZero = openChannel(std::move(zero.ends[1].data), zero.ends[1].memory, kTestRing, false);
+    ofOne = openChannel(std::move(one.ends[0].data), one.ends[0].memory, kTestRing, false);
   }
   std::thread relays([&] {
     while (!done) {
       if (shared) {
-        relay(ofZero, ofOne, nullptr);
-        relay(ofOne, ofZero, &recording);
+        relay(*ofZero, *ofOne, nullptr);
+        relay(*ofOne, *ofZero, &recording);
       } else {
         relay(zero.ends[1].data, one.ends[0].data, nullptr);
         relay(one.ends[0].data, zero.ends[1].data, &recording.data);
@@ -303,7 +303,7 @@ class Fuzzer {
     bool shared = mutate_.draw(3) > 0;
     Connected rank(2, shared);
     PeerEnd& end = rank.ends[1];
-    if (shared && mutate_.draw(4) > 0) rank.peer(1).data.permitCopies();
+    if (shared && mutate_.draw(4) > 0) rank.peer(1).data->permitCopies();
     rank.peer(1).process = processToken();
     const Recording& recording = recordings_[shared][kind];
     std::string data = mutate_.changed(recording.data);
@@ -321,9 +321,9 @@ class Fuzzer {
     std::thread disturber;
     std::atomic<bool> done{false};
     if (shared) {
-      Channel theirs;
+      std::unique_ptr<Channel> theirs;
       auto [socket, doorbell] = newStream();
-      theirs.open(std::move(socket), end.memory, kTestRing, false);
+      theirs = openChannel(std::move(socket), end.memory, kTestRing, false);
       for (size_t at = 0; at < frames.size();) {
         Frame frame;
         char elements[kMaxInlined] = {};
@@ -333,17 +333,17 @@ class Fuzzer {
           at += size;
         };
         take(&frame, sizeof frame);
-        if (Channel::slotsOf(frame) > 1) take(elements, frame.inlined);
+        if (MemoryChannel::slotsOf(frame) > 1) take(elements, frame.inlined);
         if (frame.kind == FrameKind::Data && mutate_.draw(2) == 0) {
           bool real = mutate_.draw(4) > 0;
-          frame.words[kAddress] = real ? reinterpret_cast<uintptr_t>(data.data()) : mutate_.number();
-          frame.words[kToken] = real ? reinterpret_cast<uintptr_t>(&processToken()) : mutate_.number();
+          frame.offer.address = real ? reinterpret_cast<uintptr_t>(data.data()) : mutate_.number();
+          frame.offer.token = real ? reinterpret_cast<uintptr_t>(&processToken()) : mutate_.number();
         }
-        theirs.sendFrame(frame, elements);
+        theirs->sendFrame(frame, elements);
       }
       iovec part{data.data(), data.size()};
-      theirs.send(&part, 1);
-      theirs.announceMessage();
+      theirs->send(&part, 1);
+      theirs->announceMessage();
       if (mutate_.draw(3) == 0) {
         auto mapped = std::make_shared<Mapped>(end.memory);
         auto change = [mapped](Mutator& by) {
@@ -496,6 +496,7 @@ class Fuzzer {
         have += static_cast<size_t>(got);
       }
       TableEntry entries[2];
+      for (TableEntry& entry : entries) entry.host = hostNumber();
       Answer table{AnswerKind::Table, sizeof entries};
       Fd pairs[2];
       write(client, mutate_.changed(bytesOf(table) + bytesOf(entries)));
@@ -503,10 +504,10 @@ class Fuzzer {
         if (!connectProven(layout.secret, socketName(hello.listener), 0.05, pairs[control])) continue;
         PairHello first;
         first.from = 1;
-        first.control = control;
+        first.kind = static_cast<PairKind>(control);
         first.shared = 1 - control;
         std::string bytes = bytesOf(first);
-        Fd memory = Channel::newMemory(mutate_.draw(4) == 0 ? 4096 : Channel::ringBytes(2));
+        Fd memory = MemoryChannel::newMemory(mutate_.draw(4) == 0 ? 4096 : MemoryChannel::ringBytes(2));
         bytes = mutate_.changed(bytes);
         if (control == 0 && !bytes.empty()) {
           sendWithDescriptor(pairs[0].get(), bytes.data(), bytes.size(), memory.get());

@@ -1,18 +1,20 @@
 // group_test.cpp: groups of calls by several ranks of one thread.
 
-#include "group.h"
+#include "api/group.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <numeric>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "connected.h"
+#include "testthread.h"
 
 namespace host {
 namespace {
@@ -156,7 +158,7 @@ TEST(LaunchTest, TheResultOfACallComesBeforeTheAbortOfAnotherRank) {
       EXPECT_EQ(2, value);
       ncclCommAbort(comm);
     };
-    std::thread other(rank, 1);
+    TestThread other(rank, 1);
     rank(0);
     other.join();
   }
@@ -219,7 +221,7 @@ TEST(LaunchTest, AThreadThatWaitsForALimitedTimeHandsItsOperationsOver) {
     EXPECT_EQ(ncclSuccess, nccl4jHostStreamDestroy(stream));
     EXPECT_EQ(ncclSuccess, ncclCommDestroy(comm));
   };
-  std::thread other(rank, 1);
+  TestThread other(rank, 1);
   rank(0);
   other.join();
 }
@@ -283,7 +285,7 @@ TEST_F(GroupTest, ShortAndLongMessagesKeepTheirOrder) {
 TEST_F(GroupTest, MemoryIsFreedAfterACallThatUsesIt) {
   int* memory = static_cast<int*>(calloc(2, sizeof(int)));
   int in = 6, out = 0;
-  std::thread receiver([&] { EXPECT_EQ(ncclSuccess, ncclRecv(memory, 1, ncclInt32, 0, comms[1], nullptr)); });
+  TestThread receiver([&] { EXPECT_EQ(ncclSuccess, ncclRecv(memory, 1, ncclInt32, 0, comms[1], nullptr)); });
   while (!hasCallers(*findComm(comms[1]))) std::this_thread::yield();
   EXPECT_EQ(ncclSuccess, nccl4jHostFree(memory));
   EXPECT_TRUE(hasOperations(*findComm(comms[1])));
@@ -330,7 +332,7 @@ TEST_F(LastCommTest, AThreadKeepsItUntilItsEnd) {
 }
 
 TEST_F(LastCommTest, AThreadDoesNotFindItAfterAnotherOneEndedIt) {
-  std::thread([&] { unregisterComm(*rank.comm); }).join();
+  TestThread([&] { unregisterComm(*rank.comm); }).join();
   EXPECT_THROW(requireReadyComm(handle, "Test", own), Failure);
   EXPECT_EQ(1, rank.comm.use_count());
 }
@@ -422,7 +424,7 @@ TEST(RegistryTest, AStreamStaysBusyIfAnItemCameDuringAWait) {
     });
     return {};
   });
-  std::thread waiter([&] {
+  TestThread waiter([&] {
     EXPECT_EQ(ncclSuccess, nccl4jHostStreamSynchronize(handle));
     waited = true;
   });
@@ -436,6 +438,24 @@ TEST(RegistryTest, AStreamStaysBusyIfAnItemCameDuringAWait) {
   EXPECT_EQ(ncclSuccess, nccl4jHostStreamSynchronize(handle));
   EXPECT_EQ(before, *busy);
   EXPECT_EQ(ncclSuccess, nccl4jHostStreamDestroy(handle));
+}
+
+TEST(RegistryTest, ALaunchEventFollowsOperationsInOtherStreams) {
+  Connected rank(2);
+  cudaStream_t handles[2];
+  for (cudaStream_t& handle : handles) ASSERT_EQ(ncclSuccess, nccl4jHostStreamCreate(&handle));
+  nccl4jHostEvent_t event;
+  ASSERT_EQ(ncclSuccess, nccl4jHostEventCreate(&event));
+  std::atomic<bool> mayEnd{false};
+  enqueue(requireStream(handles[0], "Test"), rank.comm, RunBy::Stream, [&] {
+    while (!mayEnd) std::this_thread::yield();
+  });
+  recordLaunch(reinterpret_cast<cudaEvent_t>(event), {requireStream(handles[1], "Test")}, {rank.comm});
+  EXPECT_EQ(ncclInProgress, nccl4jHostEventQuery(event)) << "an earlier operation of the communicator is not done";
+  mayEnd = true;
+  EXPECT_EQ(ncclSuccess, nccl4jHostEventSynchronize(event));
+  EXPECT_EQ(ncclSuccess, nccl4jHostEventDestroy(event));
+  for (cudaStream_t handle : handles) EXPECT_EQ(ncclSuccess, nccl4jHostStreamDestroy(handle));
 }
 
 TEST(RegistryTest, AThreadThatWaitsForAStreamRunsItsItems) {
@@ -465,7 +485,7 @@ TEST(RegistryTest, AStreamMayBeDestroyedWhileAThreadThatWaitsForItRunsAnItem) {
     ASSERT_EQ(ncclSuccess, nccl4jHostStreamCreate(&handle));
     StreamRef stream = requireStream(handle, "Test");
     std::atomic<bool> begun{false}, destroyed{false}, second{false};
-    std::thread destroyer([&] {
+    TestThread destroyer([&] {
       while (!begun) std::this_thread::yield();
       EXPECT_EQ(ncclSuccess, nccl4jHostStreamDestroy(handle));
       destroyed = true;
@@ -497,7 +517,7 @@ TEST(RegistryTest, AStreamThatIsDestroyedDuringAWaitTakesNoMoreCalls) {
     while (!mayEnd) std::this_thread::yield();
     return {};
   });
-  std::thread waiter([&] { nccl4jHostStreamSynchronize(handle); });
+  TestThread waiter([&] { nccl4jHostStreamSynchronize(handle); });
   // The wait should begin first: else it finds no stream, and the test sees less.
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_EQ(ncclSuccess, nccl4jHostStreamDestroy(handle));
@@ -520,7 +540,7 @@ TEST_F(GroupTest, ACallFollowsAnItemOfItsCommunicatorThatHasNotBegun) {
   // The second one waits for the first one, in their stream: it is too long to begin in its call.
   ASSERT_EQ(ncclSuccess, ncclRecv(&outs[0], 1, ncclInt32, 0, comms[1], stream));
   ASSERT_EQ(ncclSuccess, ncclRecv(out.data(), many, ncclInt32, 0, second[1], stream));
-  std::thread caller([&] { EXPECT_EQ(ncclSuccess, ncclRecv(&outs[1], 2, ncclInt32, 0, second[1], nullptr)); });
+  TestThread caller([&] { EXPECT_EQ(ncclSuccess, ncclRecv(&outs[1], 2, ncclInt32, 0, second[1], nullptr)); });
   while (!hasCallers(*findComm(second[1]))) std::this_thread::yield();
   // It must not begin.
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -535,6 +555,19 @@ TEST_F(GroupTest, ACallFollowsAnItemOfItsCommunicatorThatHasNotBegun) {
   EXPECT_EQ(2, outs[2]);
   EXPECT_EQ(ncclSuccess, nccl4jHostStreamDestroy(stream));
   for (ncclComm_t comm : second) EXPECT_EQ(ncclSuccess, ncclCommAbort(comm));
+}
+
+TEST_F(GroupTest, AWindowStaysUntilTheOperationsBeforeItsRemovalAreDone) {
+  CommRef comm = findComm(comms[0]);
+  ncclWindow_t window = comm->windows.add({});
+  std::promise<bool> found;
+  enqueue({}, comm, RunBy::Thread, [&, caller = ownThread()] {
+    awaitSleep(caller);
+    found.set_value(comm->windows.find(window) != nullptr);
+  });
+  EXPECT_EQ(ncclSuccess, ncclCommWindowDeregister(comms[0], window));
+  EXPECT_TRUE(found.get_future().get());
+  EXPECT_EQ(nullptr, comm->windows.find(window));
 }
 
 TEST_F(GroupTest, AStreamContinuesMessagesThatBeganInTheirCall) {
@@ -588,7 +621,7 @@ TEST_F(GroupTest, AStreamIsNotDoneBeforeTheCallThatItsThreadContinues) {
   StreamRef stream = requireStream(handle, "test");
   CommRef comm = findComm(comms[0]);
   std::atomic<bool> stop{false};
-  std::vector<std::thread> others;
+  std::vector<TestThread> others;
   for (int i = 0; i < 2; i++) {
     others.emplace_back([&] {
       while (!stop) whenAllDone([] {});
@@ -621,7 +654,7 @@ TEST_F(GroupTest, AStreamIsNotDoneBeforeTheCallThatItsThreadContinues) {
     while (!ran) std::this_thread::yield();
   }
   stop = true;
-  for (std::thread& other : others) other.join();
+  for (TestThread& other : others) other.join();
   EXPECT_EQ(0, early) << "of " << continued;
   stream.reset();
   EXPECT_EQ(ncclSuccess, nccl4jHostStreamDestroy(handle));
@@ -670,7 +703,7 @@ TEST_F(GroupTest, TwoSplitsOfARevokedParentRunInTheOrderOfTheCalls) {
 TEST_F(GroupTest, AFailureDiscardsAllCommunicatorsOfTheGroup) {
   ncclComm_t children[2] = {};
   findComm(comms[1])->requestAbort();
-  std::thread other([&] {
+  TestThread other([&] {
     int in = 1, out = 0;
     EXPECT_NE(ncclSuccess, ncclAllReduce(&in, &out, 1, ncclInt32, ncclSum, comms[1], nullptr));
     ncclCommAbort(std::exchange(comms[1], nullptr));
@@ -693,6 +726,18 @@ TEST_F(GroupTest, MessagesToOneselfMustBePairs) {
   ncclSend(&in, 1, ncclInt32, 0, comms[0], nullptr);
   EXPECT_EQ(ncclSuccess, ncclGroupEnd());
   EXPECT_EQ(4, out);
+}
+
+TEST(ConfigTest, HasAtLeastTheFieldsThatSayWhatItIs) {
+  ncclUniqueId id;
+  ASSERT_EQ(ncclSuccess, ncclGetUniqueId(&id));
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.size = offsetof(ncclConfig_t, blocking);
+  ncclComm_t comm = nullptr;
+  ASSERT_EQ(ncclSuccess, ncclCommInitRankConfig(&comm, 1, id, 0, &config));
+  EXPECT_EQ(ncclSuccess, ncclCommDestroy(comm));
+  config.size--;
+  EXPECT_EQ(ncclInvalidArgument, ncclCommInitRankConfig(&comm, 1, id, 0, &config));
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "error.h"
-#include "hash.h"
+#include "base/error.h"
+#include "transport/hash.h"
 
 namespace host {
 namespace {

@@ -1,12 +1,18 @@
 // inbox_test.cpp: puts and signals on lanes.
 
-#include "inbox.h"
+#include "protocol/inbox.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <string.h>
 
+#include <atomic>
+#include <memory>
+#include <thread>
+
 #include "connected.h"
+#include "testthread.h"
 
 namespace host {
 namespace {
@@ -66,6 +72,13 @@ TEST_F(InboxTest, SignalsAreTakenAllOrNone) {
   EXPECT_TRUE(inbox.take({{{1, 1, 3}, 1}, {{2, 0, 0}, 1}}));
 }
 
+TEST_F(InboxTest, ASignalOfTheOwnRankEndsAWait) {
+  inbox.clearNotification();
+  inbox.raise({0, 0, 0});
+  await();
+  EXPECT_TRUE(inbox.take({{{0, 0, 0}, 1}}));
+}
+
 TEST_F(InboxTest, APutOutsideItsWindowWritesNothing) {
   for (auto [offset, bytes] : {std::pair<uint64_t, int>{60, 5}, {65, 1}, {UINT64_MAX, 1}, {UINT64_MAX - 3, 8}}) {
     put(offset, std::string(static_cast<size_t>(bytes), 'x'));
@@ -108,6 +121,29 @@ TEST_F(InboxTest, TheEndOfALaneIsSeen) {
   lane.reset();
   awaitEnd();
   EXPECT_EQ("", fault());
+}
+
+// If the rank looked at its signals first, the notification of one that is raised in between would be lost.
+TEST(OneSidedTest, ASignalThatIsRaisedWhileARankBeginsToWaitEndsTheWait) {
+  Connected rank(2);
+  Operation wait;
+  wait.call = Call::WaitSignal;
+  wait.addExtras().signals = std::make_shared<SignalCounts>(SignalCounts{{{1, 0, 0}, 1}});
+  std::unique_ptr<Task> task = makeOneSided(*rank.comm, {wait});
+  task->start();
+  Inbox& inbox = *rank.comm->windows.inbox();
+  // Holds the rank where it clears the notification.
+  ASSERT_EQ(0, fcntl(inbox.notification(), F_SETFL, 0));
+  std::atomic<pid_t> id{0};
+  TestThread waiter([&] {
+    id = ownThread();
+    task->advanceOwn();
+  });
+  while (id == 0) std::this_thread::yield();
+  awaitSleep(id);
+  inbox.raise({1, 0, 0});
+  waiter.join();
+  EXPECT_TRUE(task->complete()) << "sleeps, although the signal has come";
 }
 
 }  // namespace

@@ -1,15 +1,15 @@
 // lifecycle_test.cpp: the states of a communicator, by themselves and as calls of the C API see them.
 
-#include "lifecycle.h"
+#include "protocol/lifecycle.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <set>
-#include <thread>
 #include <vector>
 
 #include "connected.h"
+#include "testthread.h"
 
 namespace host {
 namespace {
@@ -113,11 +113,11 @@ TEST(Lifecycle, OneOfTwoThreadsEntersAState) {
     Lifecycle lifecycle;
     lead(lifecycle, State::Ready);
     std::atomic<int> entered{0};
-    std::vector<std::thread> threads;
+    std::vector<TestThread> threads;
     for (State next : {State::Finalized, State::Revoked}) {
       threads.emplace_back([&, next] { entered += lifecycle.enter(next); });
     }
-    for (std::thread& thread : threads) thread.join();
+    for (TestThread& thread : threads) thread.join();
     ASSERT_EQ(1, entered);
   }
 }

@@ -1,10 +1,11 @@
 // ofthread_test.cpp: objects that each thread has of its own.
 
-#include "ofthread.h"
+#include "base/ofthread.h"
 
 #include <gtest/gtest.h>
 
-#include <thread>
+
+#include "testthread.h"
 
 namespace host {
 namespace {
@@ -30,7 +31,7 @@ TEST(OfThread, EachThreadHasOneUntilItsEnd) {
   made = ended = 0;
   Object* own = &ofThread<Object>();
   EXPECT_EQ(own, &ofThread<Object>());
-  std::thread([&] {
+  TestThread([&] {
     EXPECT_NE(own, &ofThread<Object>());
     EXPECT_EQ(2, made);
   }).join();
@@ -40,7 +41,7 @@ TEST(OfThread, EachThreadHasOneUntilItsEnd) {
 
 TEST(OfThread, AUseAfterTheEndMakesAnother) {
   made = ended = 0;
-  std::thread([] {
+  TestThread([] {
     // Made before the object, so it ends after it.
     thread_local Late late;
     late.used = true;

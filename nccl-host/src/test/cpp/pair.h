@@ -20,7 +20,7 @@ enum class Path { Eager, Task, Socket };
 class Pair {
  public:
   explicit Pair(Path pathOfOperations) : rank(2, pathOfOperations != Path::Socket), path(pathOfOperations) {
-    theirs.open(std::move(rank.ends[1].data), rank.ends[1].memory, kTestRing, false);
+    theirs = openChannel(std::move(rank.ends[1].data), rank.ends[1].memory, kTestRing, false);
   }
 
   Operation operation(Call call) {
@@ -54,9 +54,9 @@ class Pair {
   void send(Frame frame) {
     if (frame.kind == FrameKind::Collective) collectives++;
     frame.sequence = static_cast<uint16_t>(collectives);
-    if (theirs.shared()) {
+    if (theirs->has(Capability::Polling)) {
       const char elements[kMaxInlined] = {};
-      ASSERT_TRUE(theirs.sendFrame(frame, elements));
+      ASSERT_TRUE(theirs->sendFrame(frame, elements));
       return;
     }
     frame.number = nextFrame++;
@@ -65,7 +65,7 @@ class Pair {
 
   void send(const void* data, size_t size) {
     iovec part{const_cast<void*>(data), size};
-    ASSERT_EQ(static_cast<long>(size), theirs.send(&part, 1));
+    ASSERT_EQ(static_cast<long>(size), theirs->send(&part, 1));
   }
 
   void sendControl(ControlKind kind, int code, const char* text) {
@@ -74,7 +74,7 @@ class Pair {
     message.code = code;
     strncpy(message.text, text, sizeof message.text - 1);
     sendSome(rank.ends[1].control.get(), &message, sizeof message);
-    theirs.announceMessage();
+    theirs->announceMessage();
   }
 
   std::string collective(Call call) {
@@ -106,7 +106,7 @@ class Pair {
 
   Connected rank;
   const Path path;
-  Channel theirs;
+  std::unique_ptr<Channel> theirs;
   uint32_t nextFrame = kFirstFrame;
   int collectives = 0;  // of the peer; its short Broadcasts send no frame
   int32_t in = 5;

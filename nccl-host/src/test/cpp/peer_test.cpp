@@ -6,9 +6,10 @@
 #include <numeric>
 #include <thread>
 
-#include "bootstrap.h"
 #include "pair.h"
-#include "rasreport.h"
+#include "protocol/bootstrap.h"
+#include "status/rasreport.h"
+#include "testthread.h"
 
 namespace host {
 namespace {
@@ -87,15 +88,15 @@ TEST_P(PeerTest, FramesThatNobodyAwaitsDoNotFillTheConnection) {
     ASSERT_EQ("", run(reduceToPeer()));
     Frame frame;
     char elements[kMaxInlined];
-    ASSERT_TRUE(theirs.shared() ? theirs.receiveFrame(frame, elements) : theirs.receive(&frame, sizeof frame) == sizeof frame);
+    ASSERT_TRUE(theirs->has(Capability::Polling) ? theirs->receiveFrame(frame, elements) : theirs->receive(&frame, sizeof frame) == sizeof frame);
     ASSERT_EQ(sizeof in, frame.inlined);
-    ASSERT_LE(rank.peer(1).unverified.size(), 16u);
+    ASSERT_LE(rank.peer(1).calls.unverified.size(), 16u);
   }
 }
 
 TEST_P(PeerTest, ASendThatAnnouncesARecvNeedsNoOther) {
   Frame frame = post(Call::Send);
-  frame.op = kAlsoReceives;
+  frame.send = SendKind::AlsoReceives;
   send(frame);
   EXPECT_EQ("", messages({Call::Recv, Call::Send}));
   EXPECT_EQ(5, out);
@@ -114,8 +115,8 @@ TEST_P(PeerTest, ASendAnnouncesNoRecvOfAnotherType) {
     for (bool both = false; !both && calls != "Send Recv ";) {
       Frame frame;
       char elements[kMaxInlined];
-      ASSERT_TRUE(theirs.shared() ? theirs.receiveFrame(frame, elements) : theirs.receive(&frame, sizeof frame) == sizeof frame);
-      both = frame.call == Call::Send && frame.op == kAlsoReceives;
+      ASSERT_TRUE(theirs->has(Capability::Polling) ? theirs->receiveFrame(frame, elements) : theirs->receive(&frame, sizeof frame) == sizeof frame);
+      both = frame.call == Call::Send && frame.send == SendKind::AlsoReceives;
       calls += both ? "both" : frame.call == Call::Send ? "Send " : "Recv ";
     }
     EXPECT_EQ(type == ncclInt32 ? "both" : "Send Recv ", calls);
@@ -149,10 +150,10 @@ TEST(MixedPeersTest, AFoldTakesElementsFromSharedMemoryAndFromASocket) {
   const size_t count = 100;
   Connected rank(3, true);
   auto [mine, theirs] = newStream();
-  rank.peer(2).data.open(std::move(mine), Fd(), kTestRing, true);
-  Channel one, two;
-  one.open(std::move(rank.ends[1].data), rank.ends[1].memory, kTestRing, false);
-  two.open(std::move(theirs), Fd(), kTestRing, false);
+  rank.peer(2).data = openChannel(std::move(mine), Fd(), kTestRing, true);
+  std::unique_ptr<Channel> one, two;
+  one = openChannel(std::move(rank.ends[1].data), rank.ends[1].memory, kTestRing, false);
+  two = openChannel(std::move(theirs), Fd(), kTestRing, false);
   std::vector<int32_t> ofZero(count, 1), ofOne(count, 20), ofTwo(count, 300);
   Operation operation;
   operation.send = operation.recv = reinterpret_cast<char*>(ofZero.data());
@@ -161,16 +162,16 @@ TEST(MixedPeersTest, AFoldTakesElementsFromSharedMemoryAndFromASocket) {
   Frame frame = operation.frame();
   frame.sequence = 1;
   frame.inlined = count * sizeof(int32_t);
-  ASSERT_TRUE(one.sendFrame(frame, reinterpret_cast<const char*>(ofOne.data())));
+  ASSERT_TRUE(one->sendFrame(frame, reinterpret_cast<const char*>(ofOne.data())));
   frame.inlined = 0;
   frame.number = kFirstFrame;
   iovec parts[2] = {{&frame, sizeof frame}, {ofTwo.data(), count * sizeof(int32_t)}};
-  ASSERT_EQ(static_cast<long>(sizeof frame + count * sizeof(int32_t)), two.send(parts, 2));
+  ASSERT_EQ(static_cast<long>(sizeof frame + count * sizeof(int32_t)), two->send(parts, 2));
   EXPECT_EQ("", failureOf([&] { rank.run(makeCollective(*rank.comm, std::move(operation))); }));
   EXPECT_EQ(std::vector<int32_t>(count, 321), ofZero);
   // Its own elements left before the result took their place.
   std::vector<char> got(kMaxInlined);
-  ASSERT_TRUE(one.receiveFrame(frame, got.data()));
+  ASSERT_TRUE(one->receiveFrame(frame, got.data()));
   ASSERT_EQ(count * sizeof(int32_t), frame.inlined);
   for (size_t i = 0; i < count; i++) ASSERT_EQ(1, reinterpret_cast<int32_t*>(got.data())[i]);
 }
@@ -192,31 +193,45 @@ TEST(PeerQueueTest, ElementsOfAFrameWaitWithIt) {
     alignas(4) char got[kMaxInlined];
     if (i == 1) {
       // Room for the queued one.
-      pair.rank.peer(1).data.sendFrame(pair.rank.peer(1).out.front().frame, pair.rank.peer(1).out.front().elements.data());
+      pair.rank.peer(1).data->sendFrame(pair.rank.peer(1).out.front().frame, pair.rank.peer(1).out.front().elements.data());
     }
-    ASSERT_TRUE(pair.theirs.receiveFrame(frame, got)) << i;
+    ASSERT_TRUE(pair.theirs->receiveFrame(frame, got)) << i;
     ASSERT_EQ(in.size() * sizeof(int32_t), frame.inlined);
     for (size_t k = 0; k < in.size(); k++) ASSERT_EQ(4, reinterpret_cast<int32_t*>(got)[k]);
   }
 }
 
+TEST(PeerQueueTest, AShortFrameDoesNotOvertakeAQueuedOne) {
+  Pair pair(Path::Task);
+  Peer& peer = pair.rank.peer(1);
+  for (uint32_t i = 0; i < kTestSlots; i++) ASSERT_TRUE(peer.data->sendFrame(pair.operation(Call::Broadcast).frame()));
+  peer.postInlined(pair.post(Call::Send), nullptr, 0);
+  Frame frame;
+  char elements[kMaxInlined];
+  for (uint32_t i = 0; i < kTestSlots; i++) ASSERT_TRUE(pair.theirs->receiveFrame(frame, elements));
+  // There is room again.
+  peer.postInlined(pair.operation(Call::AllReduce).frame(), &pair.in, sizeof pair.in);
+  EXPECT_FALSE(pair.theirs->receiveFrame(frame, elements)) << callName(frame.call);
+  EXPECT_EQ(2u, peer.out.size());
+}
+
 TEST(PeerQueueTest, AMatchedSendWaitsForRoom) {
   Pair pair(Path::Task);
-  pair.rank.peer(1).remoteRecvs.push_back(pair.post(Call::Recv));
+  pair.rank.peer(1).calls.recvs.push_back(pair.post(Call::Recv));
   for (uint32_t i = 0; i < kTestSlots; i++) {
-    ASSERT_TRUE(pair.rank.peer(1).data.sendFrame(pair.operation(Call::Broadcast).frame()));
+    ASSERT_TRUE(pair.rank.peer(1).data->sendFrame(pair.operation(Call::Broadcast).frame()));
   }
   std::string failure = "none";
-  std::thread other([&] { failure = pair.messages({Call::Send}); });
+  TestThread other([&] { failure = pair.messages({Call::Send}); });
   // It sleeps.
   Mapped mapped(pair.rank.ends[1].memory);
   while (mapped.words(0).flags[1] == 0) std::this_thread::yield();
   Frame frame;
   char elements[kMaxInlined];
-  for (uint32_t i = 0; i < kTestSlots; i++) ASSERT_TRUE(pair.theirs.receiveFrame(frame, elements));
+  for (uint32_t i = 0; i < kTestSlots; i++) ASSERT_TRUE(pair.theirs->receiveFrame(frame, elements));
   other.join();
   EXPECT_EQ("", failure);
-  ASSERT_TRUE(pair.theirs.receiveFrame(frame, elements));
+  ASSERT_TRUE(pair.theirs->receiveFrame(frame, elements));
   EXPECT_EQ(Call::Send, frame.call);
 }
 
@@ -232,7 +247,7 @@ TEST_P(PeerTest, ElementsInSlotsWaitForALaterRecv) {
     frame.call = Call::Send;
     frame.root = 0;
     frame.inlined = static_cast<uint16_t>(sent->size() * sizeof(int32_t));
-    ASSERT_TRUE(theirs.sendFrame(frame, reinterpret_cast<const char*>(sent->data())));
+    ASSERT_TRUE(theirs->sendFrame(frame, reinterpret_cast<const char*>(sent->data())));
   }
   send(post(Call::Recv));
   EXPECT_EQ("", messages({Call::Send})) << "reads the three frames";
@@ -258,7 +273,7 @@ TEST_P(PeerTest, AShortSendWaitsForItsRecv) {
     send(post(call));
   }
   EXPECT_EQ("", messages({Call::Send}));
-  EXPECT_EQ(1u, rank.peer(1).remoteSends.size()) << "for a later Recv";
+  EXPECT_EQ(1u, rank.peer(1).calls.sends.size()) << "for a later Recv";
   EXPECT_EQ("", messages({Call::Recv}));
   EXPECT_EQ(5, out);
 }
@@ -284,7 +299,7 @@ TEST_P(PeerTest, ElementsThatNobodyExpectsAreRefused) {
 class ManyElementsTest : public testing::Test, protected Pair {
  protected:
   ManyElementsTest() : Pair(Path::Task) {
-    rank.peer(1).data.permitCopies();
+    rank.peer(1).data->permitCopies();
     rank.peer(1).process = processToken();
   }
 
@@ -300,8 +315,8 @@ class ManyElementsTest : public testing::Test, protected Pair {
   Frame data(Operation operation, const void* address) {
     Frame frame = operation.frame();
     frame.kind = FrameKind::Data;
-    frame.words[kAddress] = reinterpret_cast<uintptr_t>(address);
-    frame.words[kToken] = address != nullptr ? reinterpret_cast<uintptr_t>(&processToken()) : 0;
+    frame.offer.address = reinterpret_cast<uintptr_t>(address);
+    frame.offer.token = address != nullptr ? reinterpret_cast<uintptr_t>(&processToken()) : 0;
     return frame;
   }
 
@@ -313,7 +328,7 @@ class ManyElementsTest : public testing::Test, protected Pair {
   template <class Body>
   std::string during(const Operation& call, Body&& body) {
     std::string failure;
-    std::thread other([&] {
+    TestThread other([&] {
       failure = failureOf([&] {
         rank.run(
             isPointToPoint(call.call) ? makePointToPoint(*rank.comm, {call}) : makeCollective(*rank.comm, Operation(call)));
@@ -325,10 +340,10 @@ class ManyElementsTest : public testing::Test, protected Pair {
   }
 
   Frame awaitFrame() { return awaitFrame(theirs); }
-  static Frame awaitFrame(Channel& from) {
+  static Frame awaitFrame(const std::unique_ptr<Channel>& from) {
     Frame frame;
     char elements[kMaxInlined];
-    while (!from.receiveFrame(frame, elements)) std::this_thread::yield();
+    while (!from->receiveFrame(frame, elements)) std::this_thread::yield();
     return frame;
   }
 
@@ -345,23 +360,23 @@ class ManyElementsTest : public testing::Test, protected Pair {
   Frame frameForRecv(size_t count = kCount) {
     announce(Call::Recv, count);
     Frame frame = awaitFrame();
-    return frame.words[kAddress] != 0 ? frame : awaitFrame();
+    return frame.offer.address != 0 ? frame : awaitFrame();
   }
 
   /** The bytes that the rank leaves after an offer of the peer. */
   size_t awaitAnswer() {
     size_t left;
-    while (!theirs.takeAnswer(left)) std::this_thread::yield();
+    while (!theirs->takeAnswer(left)) std::this_thread::yield();
     return left;
   }
 
   /** Takes the elements after the frames of the rank. */
   std::vector<int32_t> awaitElements(size_t count) { return awaitElements(count, theirs); }
-  static std::vector<int32_t> awaitElements(size_t count, Channel& from) {
+  static std::vector<int32_t> awaitElements(size_t count, const std::unique_ptr<Channel>& from) {
     std::vector<int32_t> elements(count);
     char* at = reinterpret_cast<char*>(elements.data());
     for (size_t left = count * sizeof(int32_t); left > 0;) {
-      long step = from.receive(at, left);
+      long step = from->receive(at, left);
       if (step < 0) return {};
       at += step;
       left -= static_cast<size_t>(step);
@@ -370,11 +385,11 @@ class ManyElementsTest : public testing::Test, protected Pair {
   }
 
   /** Opens the connections of three ranks to the two peers. */
-  static void permitCopies(Connected& three, Channel* ends) {
+  static void permitCopies(Connected& three, std::unique_ptr<Channel>* ends) {
     for (int peer : {1, 2}) {
       PeerEnd& end = three.ends[static_cast<size_t>(peer)];
-      ends[peer].open(std::move(end.data), end.memory, kTestRing, false);
-      three.peer(peer).data.permitCopies();
+      ends[peer] = openChannel(std::move(end.data), end.memory, kTestRing, false);
+      three.peer(peer).data->permitCopies();
       three.peer(peer).process = processToken();
     }
   }
@@ -408,7 +423,7 @@ TEST_F(ManyElementsTest, AnOfferWaitsForALaterRecv) {
 }
 
 TEST_F(ManyElementsTest, AnnouncementsComeBeforeOffers) {
-  theirs.permitCopies();
+  theirs->permitCopies();
   constexpr size_t kFew = kMany / sizeof(int32_t) - 1;
   Operation few = many(Call::Send), recv = many(Call::Recv);
   few.count = kFew;
@@ -416,12 +431,12 @@ TEST_F(ManyElementsTest, AnnouncementsComeBeforeOffers) {
   for (std::vector<Operation> group : {std::vector{few, many(Call::Send)}, std::vector{many(Call::Send), few}, std::vector{many(Call::Send), recv}}) {
     bool receives = group[1].call == Call::Recv;
     std::string failure;
-    std::thread other([&] { failure = run(group); });
+    TestThread other([&] { failure = run(group); });
     for (const Operation& one : group) {
       Frame frame = awaitFrame();
       EXPECT_EQ(one.call, frame.call);
       EXPECT_EQ(one.count, frame.count);
-      EXPECT_EQ(0u, frame.words[kAddress]);
+      EXPECT_EQ(0u, frame.offer.address);
     }
     for (const Operation& one : group) {
       if (one.call == Call::Send) announce(Call::Recv, one.count);
@@ -431,8 +446,8 @@ TEST_F(ManyElementsTest, AnnouncementsComeBeforeOffers) {
       if (one.call == Call::Recv) continue;
       Frame frame = awaitFrame();
       EXPECT_EQ(FrameKind::Data, frame.kind);
-      EXPECT_EQ(one.count == kCount, frame.words[kAddress] != 0);
-      if (one.count == kCount) theirs.accept({frame.words[kAddress], frame.words[kToken], processToken(), one.bytes()});
+      EXPECT_EQ(one.count == kCount, frame.offer.address != 0);
+      if (one.count == kCount) theirs->accept({frame.offer.address, frame.offer.token, processToken(), one.bytes()});
       EXPECT_EQ(std::vector<int32_t>(one.count, 3), awaitElements(one.count));
     }
     if (receives) {
@@ -447,9 +462,9 @@ TEST_F(ManyElementsTest, ASendEndsWithTheAnswer) {
   std::string failure = during(Call::Send, [&] {
     Frame offered = frameForRecv();
     EXPECT_EQ(FrameKind::Post, offered.kind);
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(sent.data()), offered.words[kAddress]);
-    theirs.permitCopies();
-    theirs.accept({offered.words[kAddress], offered.words[kToken], processToken(), kCount * sizeof(int32_t)});
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(sent.data()), offered.offer.address);
+    theirs->permitCopies();
+    theirs->accept({offered.offer.address, offered.offer.token, processToken(), kCount * sizeof(int32_t)});
     EXPECT_EQ(std::vector<int32_t>(kCount, 3), awaitElements(kCount));
   });
   EXPECT_EQ("", failure);
@@ -460,9 +475,9 @@ TEST_F(ManyElementsTest, ElementsThatThePeerCannotCopyFollow) {
   for (size_t copied : {size_t{1000}, size_t{0}}) {
     std::string failure = during(Call::Send, [&] {
       Frame offered = frameForRecv();
-      EXPECT_EQ(copied > 0, offered.words[kAddress] != 0) << "no second offer";
+      EXPECT_EQ(copied > 0, offered.offer.address != 0) << "no second offer";
       size_t left = (kCount - copied) * sizeof(int32_t);
-      if (copied > 0) theirs.accept({offered.words[kAddress], offered.words[kToken], 1, left});
+      if (copied > 0) theirs->accept({offered.offer.address, offered.offer.token, 1, left});
       std::vector<int32_t> rest(sent.begin() + static_cast<long>(copied), sent.begin() + kCount);
       EXPECT_EQ(rest, awaitElements(rest.size()));
     });
@@ -473,7 +488,7 @@ TEST_F(ManyElementsTest, ElementsThatThePeerCannotCopyFollow) {
 TEST_F(ManyElementsTest, AnAnswerLeavesNoMoreThanWasOffered) {
   std::string failure = during(Call::Send, [&] {
     frameForRecv();
-    theirs.accept({1, 1, 1, kCount * sizeof(int32_t) + 1});
+    theirs->accept({1, 1, 1, kCount * sizeof(int32_t) + 1});
   });
   EXPECT_EQ("3: rank 1 sent something unintelligible", failure);
 }
@@ -499,7 +514,7 @@ TEST_F(ManyElementsTest, CollectivesCopyElementsForOneRank) {
       awaitFrame();
       Frame offered = awaitFrame();
       EXPECT_EQ(FrameKind::Data, offered.kind);
-      theirs.accept({offered.words[kAddress], offered.words[kToken], 1, kCount * sizeof(int32_t)});
+      theirs->accept({offered.offer.address, offered.offer.token, 1, kCount * sizeof(int32_t)});
       EXPECT_EQ(std::vector<int32_t>(kCount, 3), awaitElements(kCount));
     });
     EXPECT_EQ("", failure);
@@ -507,7 +522,7 @@ TEST_F(ManyElementsTest, CollectivesCopyElementsForOneRank) {
     EXPECT_EQ(8, got[kCount]) << callName(call);
     EXPECT_EQ(8, got[2 * kCount - 1]) << callName(call);
     size_t left;
-    EXPECT_TRUE(theirs.takeAnswer(left));
+    EXPECT_TRUE(theirs->takeAnswer(left));
   }
 }
 
@@ -520,26 +535,26 @@ TEST_F(ManyElementsTest, AnAllGatherOfThreeRanksCopiesFrom128KiBOn) {
     Operation gather = many(Call::AllGather);
     gather.count = count;
     Connected three(3);
-    Channel ends[3];
+    std::unique_ptr<Channel> ends[3];
     permitCopies(three, ends);
     std::string failure;
-    std::thread other([&] { failure = failureOf([&] { three.run(makeCollective(*three.comm, Operation(gather))); }); });
+    TestThread other([&] { failure = failureOf([&] { three.run(makeCollective(*three.comm, Operation(gather))); }); });
     Frame call = gather.frame(), offer = data(gather, peers.data());
     call.sequence = offer.sequence = 1;
-    for (int peer : {1, 2}) EXPECT_TRUE(ends[peer].sendFrame(call));
+    for (int peer : {1, 2}) EXPECT_TRUE(ends[peer]->sendFrame(call));
     for (int peer : {1, 2}) {
       if (offers) {
-        EXPECT_TRUE(ends[peer].sendFrame(offer));
+        EXPECT_TRUE(ends[peer]->sendFrame(offer));
       } else {
         iovec part{peers.data(), gather.bytes()};
-        while (part.iov_len > 0 && ends[peer].send(&part, 1) >= 0) {
+        while (part.iov_len > 0 && ends[peer]->send(&part, 1) >= 0) {
         }
       }
       EXPECT_EQ(FrameKind::Collective, awaitFrame(ends[peer]).kind);
       if (offers) {
         Frame offered = awaitFrame(ends[peer]);
-        EXPECT_EQ(reinterpret_cast<uintptr_t>(sent.data()), offered.words[kAddress]);
-        ends[peer].accept({offered.words[kAddress], offered.words[kToken], 1, gather.bytes()});
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(sent.data()), offered.offer.address);
+        ends[peer]->accept({offered.offer.address, offered.offer.token, 1, gather.bytes()});
       }
       EXPECT_EQ(std::vector<int32_t>(count, 3), awaitElements(count, ends[peer]));
     }
@@ -572,20 +587,20 @@ TEST_F(ManyElementsTest, ABroadcastOfThreeRanksThatShareProcessorsCopiesFromTheR
     broadcast.count = kElements;
     Connected three(3);
     three.comm->crowded = crowded;
-    Channel ends[3];
+    std::unique_ptr<Channel> ends[3];
     permitCopies(three, ends);
     std::string failure;
-    std::thread other([&] { failure = failureOf([&] { three.run(makeCollective(*three.comm, Operation(broadcast))); }); });
+    TestThread other([&] { failure = failureOf([&] { three.run(makeCollective(*three.comm, Operation(broadcast))); }); });
     Frame call = broadcast.frame();
     call.sequence = 1;
     for (int peer : {1, 2}) {
-      EXPECT_TRUE(ends[peer].sendFrame(call));
+      EXPECT_TRUE(ends[peer]->sendFrame(call));
       EXPECT_EQ(FrameKind::Collective, awaitFrame(ends[peer]).kind);
       size_t count = crowded ? kElements : kElements / 2;
       if (crowded) {
         Frame offered = awaitFrame(ends[peer]);
-        EXPECT_EQ(reinterpret_cast<uintptr_t>(sent.data()), offered.words[kAddress]);
-        ends[peer].accept({offered.words[kAddress], offered.words[kToken], 1, broadcast.bytes()});
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(sent.data()), offered.offer.address);
+        ends[peer]->accept({offered.offer.address, offered.offer.token, 1, broadcast.bytes()});
       }
       auto first = sent.begin() + (crowded || peer == 1 ? 0 : kElements / 2);
       EXPECT_EQ(std::vector<int32_t>(first, first + static_cast<long>(count)), awaitElements(count, ends[peer])) << crowded;
@@ -597,7 +612,7 @@ TEST_F(ManyElementsTest, ABroadcastOfThreeRanksThatShareProcessorsCopiesFromTheR
 
 TEST_F(ManyElementsTest, ABroadcastToARankWithItsOwnProcessorCopiesUpTo1MiBFromTheRoot) {
   constexpr size_t kMost = (1 << 20) / sizeof(int32_t);
-  theirs.permitCopies();
+  theirs->permitCopies();
   for (bool crowded : {false, true}) {
     rank.comm->crowded = crowded;
     for (size_t count : {kCount, kMost, kMost + 1}) {
@@ -610,8 +625,8 @@ TEST_F(ManyElementsTest, ABroadcastToARankWithItsOwnProcessorCopiesUpTo1MiBFromT
         EXPECT_EQ(FrameKind::Collective, awaitFrame().kind);
         if (!crowded && count <= kMost) {
           Frame offered = awaitFrame();
-          EXPECT_EQ(reinterpret_cast<uintptr_t>(sent.data()), offered.words[kAddress]);
-          theirs.accept({offered.words[kAddress], offered.words[kToken], processToken(), broadcast.bytes()});
+          EXPECT_EQ(reinterpret_cast<uintptr_t>(sent.data()), offered.offer.address);
+          theirs->accept({offered.offer.address, offered.offer.token, processToken(), broadcast.bytes()});
         }
         EXPECT_EQ(std::vector<int32_t>(count, 3), awaitElements(count)) << crowded << ", " << count;
       });
@@ -624,8 +639,8 @@ TEST_F(ManyElementsTest, FewElementsOfASendAreNotOffered) {
   Operation few = many(Call::Send);
   few.count = kMany / sizeof(int32_t) - 1;
   std::string failure;
-  std::thread other([&] { failure = failureOf([&] { rank.run(makePointToPoint(*rank.comm, {few})); }); });
-  EXPECT_EQ(0u, frameForRecv(few.count).words[kAddress]);
+  TestThread other([&] { failure = failureOf([&] { rank.run(makePointToPoint(*rank.comm, {few})); }); });
+  EXPECT_EQ(0u, frameForRecv(few.count).offer.address);
   EXPECT_EQ(std::vector<int32_t>(few.count, 3), awaitElements(few.count));
   other.join();
   EXPECT_EQ("", failure);
@@ -642,7 +657,7 @@ TEST_F(ManyElementsTest, OtherElementsPassTheRing) {
   for (const Operation& call : {few, reduce, gather, many(Call::Broadcast)}) {
     Operation copy = call;
     std::string failure;
-    std::thread other([&] { failure = failureOf([&] { rank.run(makeCollective(*rank.comm, std::move(copy))); }); });
+    TestThread other([&] { failure = failureOf([&] { rank.run(makeCollective(*rank.comm, std::move(copy))); }); });
     send(call.frame());
     if (call.call == Call::AlltoAll) {
       send(peers.data(), call.bytes());
@@ -655,7 +670,7 @@ TEST_F(ManyElementsTest, OtherElementsPassTheRing) {
     EXPECT_EQ(FrameKind::Collective, awaitFrame().kind);
     Frame none;
     char elements[kMaxInlined];
-    EXPECT_FALSE(theirs.receiveFrame(none, elements)) << callName(call.call);
+    EXPECT_FALSE(theirs->receiveFrame(none, elements)) << callName(call.call);
   }
 }
 
@@ -672,7 +687,7 @@ TEST(SocketPeerTest, AnOfferWithoutSharedMemoryIsRefused) {
   pair.send(frame);
   frame = recv.frame();
   frame.kind = FrameKind::Data;
-  frame.words[kAddress] = reinterpret_cast<uintptr_t>(got.data());
+  frame.offer.address = reinterpret_cast<uintptr_t>(got.data());
   pair.send(frame);
   EXPECT_EQ(
       "3: rank 1 sent something unintelligible",
@@ -743,6 +758,21 @@ TEST_P(PeerTest, APeerThatLeavesBeforeItTakesALaneEndsTheWait) {
       "6: rank 1 (pid 0 on " + nodeName() +
           ") closed its communicator before it took puts; its program may have failed: see its log",
       failureOf([&] { rank.run(makeRegistration(*rank.comm, window)); }));
+}
+
+TEST(LaneTest, ARankThatTakesNoSocketHasTheTimeOfAnInitForIt) {
+  Variable timeout("NCCL4J_HOST_INIT_TIMEOUT", "0.1");
+  Connected rank(2);
+  char unread[4096] = {};
+  while (sendSome(rank.peer(1).control.fd.get(), unread, sizeof unread) > 0) {
+  }
+  double start = now();
+  std::string failure;
+  for (; failure.empty() && now() < start + 10; std::this_thread::yield()) {
+    failure = failureOf([&] { EXPECT_FALSE(rank.comm->openLane(rank.peer(1))); });
+  }
+  EXPECT_GE(now() - start, 0.1);
+  EXPECT_EQ(0u, failure.find("2: rank 0 could not send a socket to rank 1 within 0.1 s")) << failure;
 }
 
 TEST_P(PeerTest, TheDeathOfThePeerEndsTheWait) {

@@ -1,10 +1,10 @@
 // processors_test.cpp: how long a rank polls.
 
-#include "processors.h"
+#include "base/processors.h"
 
 #include <gtest/gtest.h>
 
-#include "socket.h"
+#include "transport/socket.h"
 
 namespace host {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "connected.h"
-#include "proof.h"
+#include "transport/proof.h"
 
 namespace host {
 namespace {

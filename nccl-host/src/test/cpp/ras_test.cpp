@@ -1,14 +1,21 @@
 // ras_test.cpp: the status service: commands of clients, messages between processes, and reports.
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <random>
+#include <set>
 
-#include "bootstrap.h"
 #include "connected.h"
-#include "rasclient.h"
+#include "protocol/bootstrap.h"
+#include "status/rasclient.h"
 
 namespace host {
 namespace {
@@ -342,6 +349,21 @@ TEST_F(RasClientTest, ALineWithoutEndIsRefused) {
   EXPECT_TRUE(client->ended());
 }
 
+TEST_F(RasClientTest, AClientThatReadsNothingIsGivenUp) {
+  constexpr size_t kMuch = 8 << 20;
+  say("MONITOR\n");
+  client->advance();
+  // Its response has as many bytes, and waits as events do.
+  const std::string unknown = std::string(1000, 'x') + "\n";
+  size_t asked = 0;
+  for (; asked < kMuch && !client->ended(); asked += unknown.size()) {
+    say(unknown);
+    client->advance();
+  }
+  EXPECT_LT(asked, kMuch);
+  EXPECT_GT(asked, size_t{1} << 20) << "it may be slow";
+}
+
 /** The token of another process. Another run of the tests has other ones. */
 uint64_t other(uint64_t number) { return processToken() + number; }
 
@@ -411,15 +433,28 @@ TEST_F(RasClientTest, AProcessTellsItsRanksOnlyToOneThatKnowsItsToken) {
   }
 }
 
+/** A process that has ended, and whose parent has not asked for its exit code. */
+struct Zombie {
+  Zombie() : pid(fork()) {
+    if (pid == 0) _exit(0);
+    siginfo_t unused;
+    EXPECT_EQ(0, waitid(P_PID, static_cast<id_t>(pid), &unused, WEXITED | WNOWAIT));
+  }
+  ~Zombie() { waitpid(pid, nullptr, 0); }
+  const pid_t pid;
+};
+
 TEST_F(RasClientTest, EachProcessHasItsResponse) {
   OtherProcess answers{other(1)}, silent{other(2)}, garbled{other(3)}, ends{other(4)};
+  Zombie zombie;
   ranks = {ownReport(
       {{other(1), 11, 0},
        {other(2), 12, 0},
        {other(3), 13, 0},
        {other(4), INT_MAX, 0},
        {other(5), getpid(), 0},
-       {other(6), INT_MAX, 0}})};
+       {other(6), INT_MAX, 0},
+       {other(8), zombie.pid, 0}})};
   Collection collection([this] { return ranks; }, 0.2);
   RankReport peer = ranks[0];
   peer.status.rank = 1;
@@ -436,12 +471,54 @@ TEST_F(RasClientTest, EachProcessHasItsResponse) {
   const std::pair<uint64_t, Response> expected[] = {
       {processToken(), Response::Answered}, {other(1), Response::Answered}, {other(2), Response::Silent},
       {other(3), Response::Silent},         {other(4), Response::Dead},     {other(5), Response::NoService},
-      {other(6), Response::Dead},           {other(7), Response::Dead}};
+      {other(6), Response::Dead},           {other(7), Response::Dead},     {other(8), Response::Dead}};
   EXPECT_EQ(std::size(expected), collection.job().processes.size());
   for (const auto& [process, response] : expected) {
     EXPECT_EQ(response, collection.job().processes.at(process).response) << process - processToken();
   }
   EXPECT_LE(0.2, collection.job().seconds);
+}
+
+std::set<pid_t> threadsOfProcess() {
+  std::set<pid_t> threads;
+  std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/proc/self/task"), closedir);
+  while (const dirent* entry = readdir(folder.get())) {
+    if (pid_t thread = atoi(entry->d_name)) threads.insert(thread);
+  }
+  return threads;
+}
+
+std::string readFromStart(const Fd& file) {
+  char text[512];
+  return std::string(text, static_cast<size_t>(std::max<ssize_t>(0, pread(file.get(), text, sizeof text, 0))));
+}
+
+TEST(RasServiceTest, SleepsBetweenItsAttemptsWithoutDescriptors) {
+  // Of no machine: only other processes can ask.
+  Variable address("NCCL_RAS_ADDR", "192.0.2.1:1");
+  std::set<pid_t> others = threadsOfProcess();
+  ncclComm_t comm;
+  ASSERT_EQ(ncclSuccess, ncclCommInitAll(&comm, 1, nullptr));
+  Fd socket;
+  ASSERT_EQ(Connect::Done, connectTo(rasSocketName(processToken()), socket));
+  pid_t service = 0;
+  for (pid_t thread : threadsOfProcess()) service = others.count(thread) == 0 ? thread : service;
+  Fd state(open(format("/proc/self/task/%d/stat", service).c_str(), O_RDONLY));
+  Fd ran(open(format("/proc/self/task/%d/schedstat", service).c_str(), O_RDONLY));
+  ASSERT_TRUE(state.valid() && ran.valid());
+  rlimit limit;
+  getrlimit(RLIMIT_NOFILE, &limit);
+  rlimit none{0, limit.rlim_max};
+  ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &none));
+  std::string before = readFromStart(ran);
+  sendSome(socket.get(), "x", 1);
+  const double end = now() + 10;
+  while (readFromStart(ran) == before && now() < end) std::this_thread::yield();
+  bool sleeps = false;
+  while (!sleeps && now() < end) sleeps = readFromStart(state).find(") S ") != std::string::npos;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  EXPECT_TRUE(sleeps);
+  EXPECT_EQ(ncclSuccess, ncclCommAbort(comm));
 }
 
 }  // namespace

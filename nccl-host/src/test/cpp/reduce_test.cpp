@@ -1,7 +1,7 @@
 // reduce_test.cpp: every type and operator against an oracle that works on one element at a time, in other ways than
 // reduce.cpp: small floats are tables of values, and integers are numbers of 128 bits.
 
-#include "reduce.h"
+#include "protocol/reduce.h"
 
 #include <gtest/gtest.h>
 #include <math.h>
@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "types.h"
+#include "base/types.h"
 
 namespace host {
 namespace {

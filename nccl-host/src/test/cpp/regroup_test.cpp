@@ -1,6 +1,6 @@
 // regroup_test.cpp: the messages of a peer for new communicators.
 
-#include "regroup.h"
+#include "protocol/regroup.h"
 
 #include <gtest/gtest.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "connected.h"
-#include "rasreport.h"
+#include "status/rasreport.h"
 
 namespace host {
 namespace {
@@ -33,7 +33,7 @@ class RegroupTest : public testing::Test {
 
   std::vector<uint64_t> attempts() {
     std::vector<uint64_t> all;
-    for (size_t i = 0; i < rank.peer(1).regroups.size(); i++) all.push_back(rank.peer(1).regroups[i].attempt);
+    for (size_t i = 0; i < rank.peer(1).control.regroups.size(); i++) all.push_back(rank.peer(1).control.regroups[i].attempt);
     return all;
   }
 
@@ -65,9 +65,17 @@ TEST_F(RegroupTest, TheLastIdOfAPeerIsTheOneToGrowWith) {
     id.internal[0] = first;
     send(ControlKind::GrowId, &id, sizeof id);
   }
-  EXPECT_EQ(1u, rank.peer(1).messagesForNew());
+  EXPECT_EQ(1u, rank.peer(1).control.messagesForNew());
   EXPECT_EQ('c', Regrouping(*rank.comm, child, Call::CommGrow).takeGrowId().internal[0]);
-  EXPECT_EQ(0u, rank.peer(1).messagesForNew());
+  EXPECT_EQ(0u, rank.peer(1).control.messagesForNew());
+}
+
+TEST_F(RegroupTest, TheIdOfAPeerThatEndsIsNotAwaited) {
+  Variable timeout("NCCL4J_HOST_INIT_TIMEOUT", "1");
+  send(ControlKind::Abort);
+  EXPECT_EQ(
+      "6: rank 1 (pid 0) aborted its communicator while rank 0 was in CommGrow",
+      failureOf([&] { Regrouping(*rank.comm, child, Call::CommGrow).takeGrowId(); }));
 }
 
 TEST_F(RegroupTest, AMemberThatEndsWillNotJoin) {

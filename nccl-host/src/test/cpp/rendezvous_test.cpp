@@ -10,9 +10,10 @@
 #include <chrono>
 #include <thread>
 
-#include "bootstrap.h"
 #include "connected.h"
-#include "regroup.h"
+#include "protocol/bootstrap.h"
+#include "protocol/regroup.h"
+#include "testthread.h"
 
 namespace host {
 namespace {
@@ -121,6 +122,17 @@ TEST_F(ServerTest, TheDeathOfARankIsReported) {
   structOf<Answer>(readFrom(first, sizeof(Answer)));
   readFrom(first, 2 * sizeof(TableEntry));
   EXPECT_EQ("6: rank 1 (pid 101) went away during the init of the communicator", errorFrom(first));
+}
+
+TEST_F(ServerTest, ARankThatComesAfterAFailureIsToldAtOnce) {
+  Fd first = join(hello(0, 3));
+  join(hello(1, 3)).reset();
+  const char* error = "6: rank 1 (pid 101) went away during the init of the communicator";
+  EXPECT_EQ(error, errorFrom(first));
+  first.reset();
+  Fd late = join(hello(2, 3));
+  EXPECT_EQ(error, errorFrom(late));
+  EXPECT_EQ("", readFrom(late, 1)) << "the server knows no other rank to wait for";
 }
 
 TEST_F(ServerTest, ImplausibleHellosAreNotCounted) {
@@ -249,7 +261,7 @@ std::string initWith(const std::string& answer) {
   UniqueIdLayout layout = UniqueIdLayout::make();
   layout.pid = 42;
   Fd listener = listenAt(socketName(layout.name));
-  std::thread server([&] {
+  TestThread server([&] {
     Fd rank;
     while (!acceptFrom(listener, rank)) std::this_thread::yield();
     Proof proof(layout.secret, socketName(layout.name));
@@ -316,7 +328,7 @@ TEST(RankTest, AnAbortIsReportedToTheServer) {
   memcpy(id.internal, &layout, sizeof layout);
   Comm comm(0, 2, 0, {});
   std::string failure;
-  std::thread rank([&] { failure = failureOf([&] { connectRanks(comm, id); }); });
+  TestThread rank([&] { failure = failureOf([&] { connectRanks(comm, id); }); });
   Fd joining;
   while (!acceptFrom(listener, joining)) std::this_thread::yield();
   Proof proof(layout.secret, socketName(layout.name));
@@ -346,7 +358,7 @@ TEST_F(ServerTest, TheDeathOfARankOfTheParentEndsTheWaitForIt) {
   Comm child(0, 4, 0, {});
   std::string failure;
   Members members(*parent.comm, Call::CommSplit, {0, 1});
-  std::thread other([&] { failure = failureOf([&] { connectRanks(child, id, &members); }); });
+  TestThread other([&] { failure = failureOf([&] { connectRanks(child, id, &members); }); });
   parent.ends[1].control.reset();
   other.join();
   EXPECT_EQ("6: rank 1 (pid 0) went away while rank 0 was in CommSplit", failure);
@@ -361,7 +373,7 @@ TEST_F(ServerTest, TheDeathIsSeenAfterAnOperationOfTheParent) {
   Comm child(0, 2, 0, {});
   std::string failure;
   Members members(*parent.comm, Call::CommShrink, {0, 1});
-  std::thread other([&] { failure = failureOf([&] { connectRanks(child, id, &members); }); });
+  TestThread other([&] { failure = failureOf([&] { connectRanks(child, id, &members); }); });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   parent.comm->operation.unlock();
   other.join();
@@ -381,7 +393,7 @@ TEST(RankTest, ARankWithFewProcessorsCrowdsAllRanks) {
       ASSERT_EQ(0, sched_setaffinity(0, sizeof processors, &processors));
       ASSERT_EQ(ncclSuccess, ncclCommInitRank(&comms[rank], 2, id, rank));
     };
-    std::thread first(init, 0), second(init, 1);
+    TestThread first(init, 0), second(init, 1);
     first.join();
     second.join();
     for (ncclComm_t comm : comms) {

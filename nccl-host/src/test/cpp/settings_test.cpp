@@ -1,6 +1,6 @@
 // settings_test.cpp: numbers of the environment, and the faults that it lists.
 
-#include "settings.h"
+#include "base/settings.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -48,6 +48,8 @@ TEST(SettingsTest, Switches) {
   EXPECT_EQ("0", valueOf(sharedMemorySetting, "0"));
   EXPECT_EQ("4: NCCL4J_HOST_SHARED_MEMORY must be 0 or 1: '2'", valueOf(sharedMemorySetting, "2"));
   EXPECT_EQ("4: NCCL4J_HOST_SINGLE_COPY must be 0 or 1: '2'", valueOf(singleCopySetting, "2"));
+  EXPECT_EQ("10", valueOf(alltoallvSetting, "10"));
+  EXPECT_EQ("4: NCCL4J_HOST_ALLTOALLV must be 10 or 11: '9'", valueOf(alltoallvSetting, "9"));
   EXPECT_EQ("1", valueOf(singleCopySetting, ""));
 }
 
@@ -56,7 +58,7 @@ TEST(SettingsTest, CommunicatorsCopyBetweenProcessesUnlessForbidden) {
     Environment environment(singleCopySetting.key, permitted ? "1" : "0");
     ncclComm_t comms[2];
     ASSERT_EQ(ncclSuccess, ncclCommInitAll(comms, 2, nullptr));
-    EXPECT_EQ(permitted, findComm(comms[0])->peers[1].data.offers());
+    EXPECT_EQ(permitted, findComm(comms[0])->peers[1].data->offers());
     for (ncclComm_t comm : comms) EXPECT_EQ(ncclSuccess, ncclCommAbort(comm));
   }
 }

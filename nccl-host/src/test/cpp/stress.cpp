@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "abi.h"
+#include "base/abi.h"
 
 namespace {
 

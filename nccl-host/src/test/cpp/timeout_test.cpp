@@ -17,7 +17,7 @@ constexpr size_t kBytes = 32 << 10;
 class LateRanks : public testing::Test {
  protected:
   LateRanks() : timeout_("NCCL4J_HOST_OP_TIMEOUT", "0.05"), rank_(3) {
-    for (size_t peer : {1, 2}) peers_[peer].open(std::move(rank_.ends[peer].data), rank_.ends[peer].memory, kTestRing, false);
+    for (size_t peer : {1, 2}) peers_[peer] = openChannel(std::move(rank_.ends[peer].data), rank_.ends[peer].memory, kTestRing, false);
   }
 
   static Operation operation(Call call, int root, size_t bytes = kBytes) {
@@ -37,10 +37,10 @@ class LateRanks : public testing::Test {
 
   /** Sends the frame and so many of the elements. */
   void send(size_t peer, const Frame& frame, size_t bytes) {
-    ASSERT_TRUE(peers_[peer].sendFrame(frame));
+    ASSERT_TRUE(peers_[peer]->sendFrame(frame));
     if (bytes == 0) return;
     iovec part{elements_.data(), bytes};
-    ASSERT_EQ(static_cast<long>(bytes), peers_[peer].send(&part, 1));
+    ASSERT_EQ(static_cast<long>(bytes), peers_[peer]->send(&part, 1));
   }
 
   /** The ranks in the error of a Gather. */
@@ -58,7 +58,7 @@ class LateRanks : public testing::Test {
 
   Variable timeout_;
   Connected rank_;
-  Channel peers_[3];
+  std::unique_ptr<Channel> peers_[3];
   std::vector<char> elements_ = std::vector<char>(kBytes);
   std::vector<char> gathered_ = std::vector<char>(3 * kBytes);
 };
@@ -85,6 +85,16 @@ TEST_F(LateRanks, DoNotIncludeOneThatDoesNotReceive) {
   frame.sequence = 1;
   send(1, frame, 0);
   EXPECT_EQ("rank 2", ranksIn(failureOf([&] { rank_.run(makeCollective(*rank_.comm, std::move(exchange))); })));
+}
+
+/** A root waits for no elements, but for room. */
+TEST_F(LateRanks, OfARootAreThoseThatDoNotReceive) {
+  constexpr size_t kMore = 2 * kTestRing;
+  std::vector<char> elements(3 * kMore), received(kMore);
+  Operation scatter = operation(Call::Scatter, 0, kMore);
+  scatter.send = elements.data();
+  scatter.recv = received.data();
+  EXPECT_EQ("ranks 1, 2", ranksIn(failureOf([&] { rank_.run(makeCollective(*rank_.comm, std::move(scatter))); })));
 }
 
 TEST_F(LateRanks, OfARecvIsTheOneWhoseElementsAreMissing) {

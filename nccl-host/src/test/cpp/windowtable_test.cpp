@@ -1,12 +1,12 @@
 // windowtable_test.cpp: the windows and the operators of a communicator.
 
-#include "windowtable.h"
+#include "protocol/windowtable.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
 
 #include "connected.h"
-#include "operators.h"
+#include "protocol/operators.h"
 
 namespace host {
 namespace {

@@ -10,6 +10,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.attribute.FileTime;
+import java.nio.file.attribute.PosixFilePermission;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
@@ -38,7 +39,8 @@ import org.w3c.dom.Node;
  * interrupted run leaves nothing that looks up to date.
  *
  * <p>Arguments: the root of the checkout, the file for the command that runs the tests, one word a line, and the tests,
- * {@code CLASS} or {@code CLASS#METHOD}.
+ * {@code CLASS} or {@code CLASS#METHOD}; or the root, a folder, {@code --commands} and modules: compiles nothing, and writes for each
+ * module a file of its name, with dots for slashes, with the command up to the class path.
  */
 public final class TestOne {
     private final Path root;
@@ -49,8 +51,15 @@ public final class TestOne {
 
     public static void main(String[] args) throws Exception {
         try {
-            new TestOne(Path.of(args[0]))
-                    .prepare(Path.of(args[1]), List.of(args).subList(2, args.length));
+            TestOne program = new TestOne(Path.of(args[0]));
+            List<String> words = List.of(args).subList(2, args.length);
+            if (words.get(0).equals("--commands")) {
+                for (String module : words.subList(1, words.size())) {
+                    Files.write(Path.of(args[1], module.replace('/', '.')), program.jvm(module, List.of()));
+                }
+            } else {
+                program.prepare(Path.of(args[1]), words);
+            }
         } catch (IllegalStateException problem) {
             System.err.println("nccl4j: " + problem.getMessage());
             System.exit(2);
@@ -86,23 +95,34 @@ public final class TestOne {
     }
 
     private void prepare(Path command, List<String> tests) throws Exception {
-        Map<String, String> classes = new LinkedHashMap<>();
+        Set<String> classes = new LinkedHashSet<>();
+        List<String> methods = new ArrayList<>();
         String module = null;
         for (String test : tests) {
             String[] parts = test.split("#", 2);
             Path file = testFile(parts[0]);
-            String its = root.relativize(file).getName(0).toString();
+            String its = moduleOf(file);
             if (module != null && !module.equals(its)) {
                 throw new IllegalStateException("all tests must be of one module: " + module + " and " + its);
             }
             module = its;
             String name = className(root.resolve(its).resolve("src/test/java").relativize(file));
-            classes.put(parts.length == 1 ? name : name + "#" + parts[1], parts.length == 1 ? "class" : "method");
+            classes.add(name);
+            methods.add(Pattern.quote(name) + (parts.length == 1 ? "(\\$.*)?#.*" : "#" + Pattern.quote(parts[1])));
         }
         build(module);
-        List<String> words = new ArrayList<>(jvm(module));
-        classes.forEach((name, kind) -> words.add("--select-" + kind + "=" + name));
+        List<String> words = jvm(module, console());
+        words.addAll(List.of("org.junit.platform.console.ConsoleLauncher", "execute", "--disable-banner"));
+        words.addAll(List.of("--details=tree", "--fail-if-no-tests"));
+        classes.forEach(name -> words.add("--select-class=" + name));
+        // To select a method would take the types of its parameters.
+        methods.forEach(pattern -> words.add("--include-methodname=" + pattern));
         Files.write(command, words);
+    }
+
+    /** The module whose target or src folder has a file. */
+    private String moduleOf(Path file) {
+        return root.relativize(file).toString().replaceAll("/(src|target)/.*", "");
     }
 
     /** The source of a test class, which is given by its simple or its full name. */
@@ -152,8 +172,11 @@ public final class TestOne {
         for (String needed : needed(module)) {
             Path folder = root.resolve(needed);
             input.add(folder.resolve("pom.xml"));
-            for (String part :
-                    List.of("src/main/native", "src/main/module", "src/main/java/io/github/nccl4j/presets")) {
+            for (String part : List.of(
+                    "src/main/native",
+                    "src/main/module",
+                    "src/main/java/io/github/nccl4j/presets",
+                    "src/main/java/io/github/nccl4j/extensions/presets")) {
                 input.addAll(files(folder.resolve(part)));
             }
         }
@@ -175,12 +198,12 @@ public final class TestOne {
         for (String entry : testClassPath(module)) {
             Path path = Path.of(entry);
             if (path.startsWith(root)) {
-                needed.add(root.relativize(path).getName(0).toString());
+                needed.add(moduleOf(path));
             }
         }
         // In the jar of the command.
         if (needed.contains("nccl-tools")) {
-            needed.addAll(List.of("nccl-header", "nccl-presets", "nccl-host", "samples"));
+            needed.addAll(List.of("nccl-header", "nccl-presets", "nccl-host", "nccl-extensions", "samples"));
         }
         return modules.stream().filter(needed::contains).toList();
     }
@@ -197,32 +220,30 @@ public final class TestOne {
         }
         List<String> needed = needed(module);
         for (String each : needed) {
-            if (each.equals("nccl-host") && !engine(needed)) {
+            if (each.equals("nccl-host") && !engine()) {
                 return false;
             }
-            if (!compile(each, "main", needed)) {
+            if (!compile(each, "main")) {
                 return false;
             }
             // Those of the command have what other tests share.
             if (each.equals(module) || each.equals("nccl-tools")) {
-                compile(each, "test", needed);
+                compile(each, "test");
             }
         }
         return true;
     }
 
-    private boolean compile(String module, String kind, List<String> needed) throws Exception {
+    private boolean compile(String module, String kind) throws Exception {
         Path sources = root.resolve(module + "/src/" + kind + "/java");
         Path output = root.resolve(module + "/target/" + (kind.equals("main") ? "classes" : "test-classes"));
         Set<Path> changed = new TreeSet<>();
-        for (Path resource : files(root.resolve(module + "/src/" + kind + "/resources"))) {
-            Path copy = output.resolve(root.resolve(module + "/src/" + kind + "/resources")
-                    .relativize(resource)
-                    .toString());
-            if (isOlder(copy, resource)) {
+        for (Map.Entry<Path, Path> resource : resources(module, kind).entrySet()) {
+            Path copy = output.resolve(resource.getKey());
+            if (isOlder(copy, resource.getValue())) {
                 Files.createDirectories(copy.getParent());
-                Files.copy(resource, copy, StandardCopyOption.REPLACE_EXISTING);
-                changed.add(output.relativize(copy));
+                Files.copy(resource.getValue(), copy, StandardCopyOption.REPLACE_EXISTING);
+                changed.add(resource.getKey());
             }
         }
         Set<Path> outdated = new TreeSet<>();
@@ -274,8 +295,31 @@ public final class TestOne {
                 delete(fresh);
             }
         }
-        patch(output, changed, kind.equals("main") ? needed : List.of(module), kind.equals("test"));
+        // Also into jars that this run does not need: the next run does not see the change any more.
+        patch(output, changed, kind.equals("main") ? modules : List.of(module), kind.equals("test"));
         return true;
+    }
+
+    /** The files that Maven copies as they are, by their names in the output: those of the usual folder, and those that the POM names. */
+    private Map<Path, Path> resources(String module, String kind) throws Exception {
+        Map<Path, Path> resources = new TreeMap<>();
+        Path usual = root.resolve(module + "/src/" + kind + "/resources");
+        for (Path file : files(usual)) {
+            resources.put(Path.of(usual.relativize(file).toString()), file);
+        }
+        if (kind.equals("main")) {
+            for (Element resource : descendants(xml(root.resolve(module + "/pom.xml")), "resource")) {
+                Path folder = root.resolve(module)
+                        .resolve(text(resource, "directory"))
+                        .normalize();
+                for (Element include : children(child(resource, "includes"), "include")) {
+                    resources.put(
+                            Path.of(text(resource, "targetPath"), include.getTextContent()),
+                            folder.resolve(include.getTextContent()));
+                }
+            }
+        }
+        return resources;
     }
 
     /** Classes, relative to the output, that no source makes any more. */
@@ -411,7 +455,8 @@ public final class TestOne {
     private void patch(Path output, Set<Path> changed, List<String> of, boolean tests) throws IOException {
         Set<Path> jars = new TreeSet<>();
         for (String module : changed.isEmpty() ? List.<String>of() : of) {
-            try (Stream<Path> built = Files.list(root.resolve(module + "/target"))) {
+            Path target = root.resolve(module + "/target");
+            try (Stream<Path> built = Files.isDirectory(target) ? Files.list(target) : Stream.empty()) {
                 built.filter(file -> file.toString().endsWith(".jar"))
                         .filter(file -> !file.toString().matches(".*-(sources|javadoc)\\.jar"))
                         .filter(file -> file.toString().endsWith("-tests.jar") == tests)
@@ -420,11 +465,14 @@ public final class TestOne {
         }
         for (Path jar : jars) {
             FileTime time = Files.getLastModifiedTime(jar);
+            Set<PosixFilePermission> permissions = Files.getPosixFilePermissions(jar);
             boolean written = false;
             try (FileSystem entries = FileSystems.newFileSystem(URI.create("jar:" + jar.toUri()), Map.of())) {
                 for (Path name : changed) {
                     Path entry = entries.getPath("/" + name);
-                    if (!Files.isDirectory(entry.getParent())) {
+                    // Every jar has META-INF; a jar of tests may have a folder for what is below it alone.
+                    boolean belongs = name.startsWith("META-INF") ? Files.exists(entry) : hasFiles(entry.getParent());
+                    if (!belongs) {
                         continue;
                     }
                     written = true;
@@ -435,14 +483,25 @@ public final class TestOne {
                     }
                 }
             }
+            // Only its owner can read what Java writes in its place.
+            Files.setPosixFilePermissions(jar, permissions);
             if (!written) {
                 Files.setLastModifiedTime(jar, time);
             }
         }
     }
 
+    private static boolean hasFiles(Path folder) throws IOException {
+        if (!Files.isDirectory(folder)) {
+            return false;
+        }
+        try (Stream<Path> entries = Files.list(folder)) {
+            return entries.anyMatch(Files::isRegularFile);
+        }
+    }
+
     /** Builds the host engine. Returns false if it has not been built before. */
-    private boolean engine(List<String> needed) throws Exception {
+    private boolean engine() throws Exception {
         String platform = properties.get("javacpp.platform");
         Path output = root.resolve("nccl-host/target/native/" + platform);
         Path name = Path.of("io/github/nccl4j/host/" + platform + "/libnccl4j_host.so");
@@ -453,15 +512,15 @@ public final class TestOne {
         FileTime before = Files.getLastModifiedTime(library);
         run(root, List.of("nccl-host/build-native.sh", properties.get("nccl4j.cxx"), library.toString()));
         if (!before.equals(Files.getLastModifiedTime(library))) {
-            patch(output, Set.of(name), needed, false);
+            patch(output, Set.of(name), modules, false);
         }
         return true;
     }
 
     // --- run ---------------------------------------------------------------------------------------------------------
 
-    /** The command that runs the tests of a module, without their names: with what its POM has Surefire set. */
-    private List<String> jvm(String module) throws Exception {
+    /** Java for the tests of a module, with what its POM has Surefire set, up to the class path, which ends with some jars. */
+    private List<String> jvm(String module, List<String> jars) throws Exception {
         Path folder = root.resolve(module);
         properties.put("project.build.directory", folder.resolve("target").toString());
         properties.put("project.basedir", folder.toString());
@@ -492,17 +551,15 @@ public final class TestOne {
         path.add(folder.resolve("target/test-classes").toString());
         path.add(folder.resolve("target/classes").toString());
         path.addAll(testClassPath(module));
-        path.addAll(console());
+        path.addAll(jars);
         command.addAll(List.of("-cp", String.join(File.pathSeparator, path)));
-        command.addAll(List.of("org.junit.platform.console.ConsoleLauncher", "execute", "--disable-banner"));
-        command.addAll(List.of("--details=tree", "--fail-if-no-tests"));
         return command;
     }
 
     /** The jars of JUnit's launcher, as ./nccl4j mutate has them. */
     private List<String> console() throws Exception {
-        Path list = root.resolve("mutation/target/tools");
-        if (isOlder(list, root.resolve("mutation/pom.xml"))) {
+        Path list = root.resolve("tests/mutation/target/tools");
+        if (isOlder(list, root.resolve("tests/mutation/pom.xml"))) {
             Files.createDirectories(list.getParent());
             run(
                     root,
@@ -511,7 +568,7 @@ public final class TestOne {
                             "-B",
                             "-q",
                             "-f",
-                            "mutation/pom.xml",
+                            "tests/mutation/pom.xml",
                             "dependency:build-classpath",
                             "-Dmdep.outputFile=" + list));
         }

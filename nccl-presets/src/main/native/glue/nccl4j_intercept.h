@@ -66,7 +66,8 @@ R callAndTell(const Interceptor* to, R (*real)(A...), A... arguments) {
     notifyListener(to, slot, 1, words, kinds, sizeof...(A), 0);
   } else {
     R result = real(arguments...);
-    notifyListener(to, slot, 1, words, kinds, sizeof...(A), wordOf(result));
+    // Java takes each result for a code: a text's address or a team's rank is none.
+    notifyListener(to, slot, 1, words, kinds, sizeof...(A), std::is_same_v<R, ncclResult_t> ? wordOf(result) : 0);
     return result;
   }
 }

@@ -27,6 +27,7 @@
 #include <string>
 #include <vector>
 
+#include "initialized_struct.h"
 #include "library_file.h"
 #include "old_systems.h"
 
@@ -90,9 +91,6 @@ inline std::string versionText(int code) {
 }
 
 inline std::string described(const Library& l) { return l.path + " (" + versionText(l.version) + ")"; }
-
-/** Separates path and reason in a candidate that Java has skipped. */
-inline const char SKIPPED = '\x1f';
 
 /** Opens one candidate and stores its version; on failure returns NULL and stores the reason in `why`. */
 inline void* openCandidate(const std::string& candidate, int& version, std::string& why) {
@@ -194,7 +192,10 @@ inline FormFound findForm(const Library& l) {
   void* handle = l.handle.load(std::memory_order_relaxed);
   void* function = dlsym(handle, "ncclAlltoAllv");
   if (!function) return {FORM_ABSENT, ""};
-  if (hasHostAlltoAllv(handle)) return {FORM_11, ""};
+  if (hasHostAlltoAllv(handle)) {
+    auto arguments = (int (*)())dlsym(handle, "nccl4jHostAlltoAllvArguments");
+    return {arguments ? arguments() : FORM_11, ""};
+  }
   if (l.isRccl) return {FORM_9, ""};
   if (l.declaredForm) return {l.declaredForm, ""};
   if (!l.isVccl) return {FORM_UNKNOWN, "it has no sign of being RCCL or VCCL"};
@@ -228,16 +229,6 @@ inline void* alltoAllvAddress(int slot, int arguments) {
         + " NCCL4J_VCCL_ALLTOALLV, 9, 10 or 11");
   throw std::runtime_error(call + "but " + described(l) + (l.isRccl ? " is RCCL, whose form takes " : " takes ")
       + std::to_string(form));
-}
-
-inline std::vector<std::string> lines(const char* text) {
-  std::vector<std::string> result;
-  while (*text) {
-    const char* end = strchrnul(text, '\n');
-    result.emplace_back(text, end);
-    text = *end ? end + 1 : end;
-  }
-  return result;
 }
 
 /* Functions for io.github.nccl4j.library.NativeLibrary. */
@@ -388,6 +379,17 @@ inline int hostEventSynchronize(long long event) {
 inline int hostEventElapsedTime(double* seconds, long long start, long long end) {
   NCCL4J_HOST_CALL(nccl4jHostEventElapsedTime, seconds, (nccl4jHostEvent_t)start, (nccl4jHostEvent_t)end);
 }
+inline int hostStreamBeginCapture(long long stream) { NCCL4J_HOST_CALL(nccl4jHostStreamBeginCapture, (cudaStream_t)stream); }
+inline int hostStreamEndCapture(long long stream, long long cell) {
+  NCCL4J_HOST_CALL(nccl4jHostStreamEndCapture, (cudaStream_t)stream, (nccl4jHostGraph_t*)cell);
+}
+inline int hostStreamIsCapturing(long long stream, int* capturing) {
+  NCCL4J_HOST_CALL(nccl4jHostStreamIsCapturing, (cudaStream_t)stream, capturing);
+}
+inline int hostGraphLaunch(long long graph, long long stream) {
+  NCCL4J_HOST_CALL(nccl4jHostGraphLaunch, (nccl4jHostGraph_t)graph, (cudaStream_t)stream);
+}
+inline int hostGraphDestroy(long long graph) { NCCL4J_HOST_CALL(nccl4jHostGraphDestroy, (nccl4jHostGraph_t)graph); }
 inline int hostMemcpyAsync(long long target, long long source, long long bytes, long long stream) {
   NCCL4J_HOST_CALL(nccl4jHostMemcpyAsync, (void*)target, (const void*)source, (size_t)bytes, (cudaStream_t)stream);
 }
@@ -437,12 +439,7 @@ class ValueAt {
   operator const T&() const { return *value; }
 };
 
-/** Base of `new ncclConfig_t()` in Java: zeros are not "unset", and a zeroed struct is refused for its magic. */
-#define NCCL4J_STRUCT(type, initializer) \
-  struct Initialized_##type : type { \
-    Initialized_##type() : type(initializer) {} \
-    Initialized_##type(const type& value) : type(value) {} \
-  };
+#define NCCL4J_STRUCT(type, initializer) NCCL4J_INITIALIZED(type, initializer)
 #include "nccl_structs.inc"
 #undef NCCL4J_STRUCT
 

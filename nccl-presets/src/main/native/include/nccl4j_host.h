@@ -22,6 +22,9 @@ typedef struct nccl4jHostEvent* nccl4jHostEvent_t;
 
 const char* nccl4jHostEngineVersion(void);
 
+/* Returns the number of arguments of ncclAlltoAllv: 11, or 10 if NCCL4J_HOST_ALLTOALLV is 10. */
+int nccl4jHostAlltoAllvArguments(void);
+
 ncclResult_t nccl4jHostStreamCreate(cudaStream_t* stream);
 /* Work that is already in the stream runs to its end. */
 ncclResult_t nccl4jHostStreamDestroy(cudaStream_t stream);
@@ -49,6 +52,25 @@ ncclResult_t nccl4jHostEventRecord(nccl4jHostEvent_t event, cudaStream_t stream)
 ncclResult_t nccl4jHostEventQuery(nccl4jHostEvent_t event);
 ncclResult_t nccl4jHostEventSynchronize(nccl4jHostEvent_t event);
 ncclResult_t nccl4jHostEventElapsedTime(double* seconds, nccl4jHostEvent_t start, nccl4jHostEvent_t end);
+
+/*
+ * Graphs, by CUDA's rules: from the begin of a capture, the work of a stream is recorded and does not run. Another stream joins by
+ * waiting for an event of the capture, and the first stream must wait for it before the end. Waits for captured streams and
+ * events, and queries of them, are refused; then the end fails. The default stream cannot be captured. The memory of the work and the
+ * communicators must exist at each launch. Launches of one graph never overlap. A scalar that ncclRedOpCreatePreMulSum reads
+ * from memory is read at each launch.
+ */
+typedef struct nccl4jHostGraph* nccl4jHostGraph_t;
+
+ncclResult_t nccl4jHostStreamBeginCapture(cudaStream_t stream);
+/* Ends the capture, and makes a graph. After a failure the stream is not captured any more, and there is no graph. */
+ncclResult_t nccl4jHostStreamEndCapture(cudaStream_t stream, nccl4jHostGraph_t* graph);
+/* Sets the number to 1 or 0. */
+ncclResult_t nccl4jHostStreamIsCapturing(cudaStream_t stream, int* capturing);
+/* Begins the work behind the work of the stream; captured, too, if the stream is being captured. */
+ncclResult_t nccl4jHostGraphLaunch(nccl4jHostGraph_t graph, cudaStream_t stream);
+/* Launches that have begun run to their end. */
+ncclResult_t nccl4jHostGraphDestroy(nccl4jHostGraph_t graph);
 
 ncclResult_t nccl4jHostMemcpyAsync(void* target, const void* source, size_t bytes, cudaStream_t stream);
 /* Calls free() when all present work of all streams is done: at once, or later in another thread. */

@@ -23,6 +23,19 @@
 
 namespace __attribute__((visibility("hidden"))) nccl4j {
 
+/** Separates path and reason in a candidate that Java has skipped. */
+inline const char SKIPPED = '\x1f';
+
+inline std::vector<std::string> lines(const char* text) {
+  std::vector<std::string> result;
+  while (*text) {
+    const char* end = strchrnul(text, '\n');
+    result.emplace_back(text, end);
+    text = *end ? end + 1 : end;
+  }
+  return result;
+}
+
 /** A file for reading that is closed at the end of the scope. */
 class OpenFile {
  public:

@@ -27,6 +27,11 @@ __asm__(".symver dlinfo,dlinfo@" NCCL4J_SECOND_VERSION);
 __asm__(".symver dlopen,dlopen@" NCCL4J_FIRST_VERSION);
 __asm__(".symver dlsym,dlsym@" NCCL4J_FIRST_VERSION);
 __asm__(".symver pthread_condattr_setclock,pthread_condattr_setclock@" NCCL4J_SECOND_VERSION);
+/* Of JavaCPP's callbacks. */
+__asm__(".symver pthread_getspecific,pthread_getspecific@" NCCL4J_FIRST_VERSION);
+__asm__(".symver pthread_key_create,pthread_key_create@" NCCL4J_FIRST_VERSION);
+__asm__(".symver pthread_once,pthread_once@" NCCL4J_FIRST_VERSION);
+__asm__(".symver pthread_setspecific,pthread_setspecific@" NCCL4J_FIRST_VERSION);
 #endif
 
 /*

@@ -15,11 +15,13 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.UUID;
 import java.util.function.DoubleSupplier;
 
 /**
  * The ranks of {@link HostCollectives} in Java. Without the variable RANK, this program starts itself once for each rank.
- * Arguments: a free port, the number of ranks, the operation, the sizes, the rounds.
+ * Arguments: a free port, the number of ranks, the operation, the sizes, the rounds, and network namespaces, if the ranks are
+ * to be distributed over them.
  */
 final class HostCollectivesRank {
     /**
@@ -67,6 +69,8 @@ final class HostCollectivesRank {
 
     private static void start(String... args) throws IOException, InterruptedException {
         int ranks = Integer.parseInt(args[1]);
+        List<String> namespaces = args.length > 5 ? List.of(args[5].split(",")) : List.of();
+        int ranksOfHost = ranks / Math.max(1, namespaces.size());
         List<String> command = new ArrayList<>(List.of(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                 "-Dnccl4j.engine=host",
@@ -74,17 +78,24 @@ final class HostCollectivesRank {
                 System.getProperty("java.class.path"),
                 HostCollectivesRank.class.getName()));
         command.addAll(List.of(args));
+        String secret = UUID.randomUUID().toString();
         List<Process> processes = new ArrayList<>();
         for (int rank = 0; rank < ranks; rank++) {
-            ProcessBuilder builder = new ProcessBuilder(command).inheritIO();
+            List<String> ofRank = new ArrayList<>();
+            if (!namespaces.isEmpty()) {
+                ofRank.addAll(NetworkNamespaces.on(namespaces.get(rank / ranksOfHost), namespaces));
+            }
+            ofRank.addAll(command);
+            ProcessBuilder builder = new ProcessBuilder(ofRank).inheritIO();
             builder.environment()
                     .putAll(Map.of(
                             "RANK", "" + rank,
                             "WORLD_SIZE", "" + ranks,
-                            "LOCAL_RANK", "" + rank,
-                            "LOCAL_WORLD_SIZE", "" + ranks,
-                            "MASTER_ADDR", "127.0.0.1",
-                            "MASTER_PORT", args[0]));
+                            "LOCAL_RANK", "" + rank % ranksOfHost,
+                            "LOCAL_WORLD_SIZE", "" + ranksOfHost,
+                            "MASTER_ADDR", namespaces.isEmpty() ? "127.0.0.1" : NetworkNamespaces.FIRST_ADDRESS,
+                            "MASTER_PORT", args[0],
+                            "NCCL4J_STORE_SECRET", secret));
             processes.add(ChildProcesses.start(builder));
         }
         boolean failed = false;

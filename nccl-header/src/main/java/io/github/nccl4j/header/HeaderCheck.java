@@ -8,7 +8,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
@@ -21,7 +20,7 @@ import java.util.TreeSet;
  * header has must belong to a newer release, according to their comments, or to VCCL.
  *
  * <pre>{@code
- * Report report = new HeaderCheck(ourHeader).check(Path.of("/usr/include/nccl.h"));
+ * Report report = new HeaderCheck(ourHeader, shim, "g++").check(Path.of("/usr/include/nccl.h"));
  * report.lines().forEach(System.out::println);
  * }</pre>
  *
@@ -32,7 +31,6 @@ import java.util.TreeSet;
 public final class HeaderCheck {
     private static final String NCCL = "nccl.h";
     private static final String DEVICE = "nccl_device.h";
-    private static final Path OURS = Path.of("nccl-presets/src/main/native/include/nccl.h");
 
     private final Path file;
     private final Header header;
@@ -104,19 +102,6 @@ public final class HeaderCheck {
     }
 
     /**
-     * Creates a check with the compiler in {@code NCCL4J_CXX}, or g++, and the substitutes for CUDA's headers next to ours.
-     *
-     * @param ours our header
-     * @throws IOException if it can't be read
-     */
-    public HeaderCheck(Path ours) throws IOException {
-        this(
-                ours,
-                ours.toAbsolutePath().resolveSibling("../shim").normalize(),
-                Objects.requireNonNullElse(System.getenv("NCCL4J_CXX"), "g++"));
-    }
-
-    /**
      * Creates a check.
      *
      * @param ours our header
@@ -135,40 +120,6 @@ public final class HeaderCheck {
         return header.release()
                 .orElseThrow(() -> new IllegalArgumentException(
                         file + " must define NCCL_MAJOR, NCCL_MINOR and NCCL_PATCH as numbers"));
-    }
-
-    /**
-     * Compares headers and prints the reports. Usage: {@code PATH... [--ours FILE]}, where a path is an {@code nccl.h} or a folder
-     * with one. Exits with 1 if a header differs from ours.
-     *
-     * @param args the command line
-     * @throws IOException if a header can't be read
-     */
-    public static void main(String... args) throws IOException {
-        Path ours = OURS;
-        List<Path> others = new ArrayList<>();
-        for (int i = 0; i < args.length; i++) {
-            if (args[i].equals("--ours") && i + 1 < args.length) {
-                ours = Path.of(args[++i]);
-            } else {
-                others.add(Path.of(args[i]));
-            }
-        }
-        if (others.isEmpty()) {
-            System.err.println("usage: HeaderCheck PATH... [--ours FILE]");
-            System.exit(2);
-        }
-        HeaderCheck check = new HeaderCheck(ours);
-        boolean passed = true;
-        for (Path other : others) {
-            for (Report report : check.checkAll(other)) {
-                report.lines().forEach(System.out::println);
-                passed &= report.passed();
-            }
-        }
-        if (!passed) {
-            System.exit(1);
-        }
     }
 
     /**

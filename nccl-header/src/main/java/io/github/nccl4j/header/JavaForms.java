@@ -195,7 +195,15 @@ final class JavaForms {
                 || java.equals(POINTER)
                 || java.equals("String")
                 || (stars(type) == 0 && aliasOf(base(type)) != null && !java.equals(LONG));
-        return plain ? java : "@Cast(\"" + type + "\") " + java;
+        return plain ? java : "@Cast(\"" + castOf(type) + "\") " + java;
+    }
+
+    /** The type with the tag of a structure instead of its name, which denotes a type of nccl4j in the native code. */
+    private String castOf(String type) {
+        StructType struct = known.structs().get(base(type));
+        return stars(type) > 1 && struct != null && !struct.tag().isEmpty()
+                ? type.replace(struct.name(), struct.tag())
+                : type;
     }
 
     /** The alternatives of a type: those of the Pointer form at even indices, those of the raw-address form at odd ones. */

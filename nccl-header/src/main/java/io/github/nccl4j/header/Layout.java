@@ -177,7 +177,8 @@ public final class Layout {
             text.append(String.format(Locale.ROOT, "  { %s value = %s;%n", initialized, macro.name()));
             for (Field field :
                     common(header.structs().get(initialized), names.structs().get(initialized))) {
-                if (!Known.RELEASE_FIELDS.contains(field.name())) {
+                boolean isNumber = !header.structs().containsKey(field.type());
+                if (isNumber && !Known.RELEASE_FIELDS.contains(field.name())) {
                     show(text, "initial " + initialized + "." + field.name(), "value." + field.name());
                 }
             }

@@ -38,6 +38,9 @@ public final class SymbolList {
     private final Header reference;
     private final Header device;
 
+    /** The functions that the native code redirects itself. */
+    private final List<String> overloaded;
+
     /**
      * Creates a list.
      *
@@ -56,9 +59,24 @@ public final class SymbolList {
      * @param device our header of the device API's host functions, or an empty header
      */
     public SymbolList(Header header, Header reference, Header device) {
+        this(header, reference, device, OVERLOADED);
+    }
+
+    private SymbolList(Header header, Header reference, Header device, List<String> overloaded) {
         this.header = header;
         this.reference = reference;
         this.device = device;
+        this.overloaded = overloaded;
+    }
+
+    /**
+     * Creates the list of a library beside libnccl.
+     *
+     * @param header the header of the library
+     * @return the list
+     */
+    static SymbolList ofExtension(Header header) {
+        return new SymbolList(header, header, Header.parse(""), List.of());
     }
 
     /**
@@ -101,7 +119,7 @@ public final class SymbolList {
      */
     public Set<String> names() {
         Set<String> names = new LinkedHashSet<>(header.functions().keySet());
-        names.addAll(OVERLOADED);
+        names.addAll(overloaded);
         names.addAll(device.functions().keySet());
         return names;
     }
@@ -154,7 +172,7 @@ public final class SymbolList {
     public String redirections() {
         StringBuilder text = new StringBuilder();
         for (String name : names()) {
-            if (!OVERLOADED.contains(name)) {
+            if (!overloaded.contains(name)) {
                 text.append(
                         String.format(Locale.ROOT, "#undef %s%n#define %s (NCCL4J_SYMBOL(%s))%n", name, name, name));
             }

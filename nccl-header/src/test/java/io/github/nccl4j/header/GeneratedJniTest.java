@@ -3,9 +3,12 @@ package io.github.nccl4j.header;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Map;
 import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 /** Sorting of the C++ that JavaCPP generates. */
 class GeneratedJniTest {
@@ -143,6 +146,45 @@ class GeneratedJniTest {
                         .getMessage());
         String overloads = SORTED.replace("Java_a_Config_allocate(", "Java_a_Config_version__J(");
         GeneratedJni.requireNatives(overloads, Map.of("Java_a_Config_version", 2L));
+    }
+
+    /** A class with native methods, which no library has. */
+    private static final class Natives {
+        private static native void allocate();
+
+        private static native void version();
+    }
+
+    @Test
+    void nativeMethodsOfAllClassesMustBeInTheFile(@TempDir Path folder) throws Exception {
+        assertEquals(2, Natives.class.getDeclaredMethods().length);
+        Path classes = Path.of(GeneratedJniTest.class
+                .getProtectionDomain()
+                .getCodeSource()
+                .getLocation()
+                .toURI());
+        String prefix = "Java_io_github_nccl4j_header_GeneratedJniTest_00024Natives_";
+        String generated = GENERATED.replace("Java_a_Config_", prefix);
+        Path file = folder.resolve("jnisome.cpp");
+        String[] arguments = {
+            "--source", file.toString(), "--classes", classes.toString(), "--package", "io.github.nccl4j.header"
+        };
+        Files.writeString(file, generated);
+        GeneratedJni.main(arguments);
+        assertEquals(SORTED.replace("Java_a_Config_", prefix), Files.readString(file));
+
+        Files.writeString(file, generated.replace(prefix + "version", prefix + "other"));
+        String message = assertThrows(IllegalStateException.class, () -> GeneratedJni.main(arguments))
+                .getMessage();
+        assertEquals(
+                file + ": JavaCPP omitted native methods, see its warnings: [" + prefix + "version (0 of 1)]", message);
+
+        // JavaCPP's own file has other methods.
+        Path own = folder.resolve("jnijavacpp.cpp");
+        Files.writeString(own, GENERATED);
+        arguments[1] = own.toString();
+        GeneratedJni.main(arguments);
+        assertEquals(SORTED, Files.readString(own));
     }
 
     private static void assertFault(String message, String source) {

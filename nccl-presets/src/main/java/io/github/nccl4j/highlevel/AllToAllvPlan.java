@@ -110,8 +110,10 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         AllToAllvPlan<T> plan = new AllToAllvPlan<>(operations, stream);
         try {
             operations.checks().separate(send, recv);
-            plan.sends = BlockLayout.checked("send", sendCounts, sendDisplacements, plan.size, send.length, false);
-            plan.receives = BlockLayout.checked("recv", recvCounts, recvDisplacements, plan.size, recv.length, true);
+            int rank = plan.core.rank();
+            int size = plan.size;
+            plan.sends = BlockLayout.ofRank("send", sendCounts, sendDisplacements, rank, size, send.length, false);
+            plan.receives = BlockLayout.ofRank("recv", recvCounts, recvDisplacements, rank, size, recv.length, true);
             plan.pin(send, recv);
         } catch (RuntimeException e) {
             // The other ranks wait for this rank: the exchange reports the problem first, and throws it afterwards.

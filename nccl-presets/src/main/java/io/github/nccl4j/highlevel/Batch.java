@@ -160,6 +160,22 @@ final class Batch implements CommunicatorCore.OpenGroup {
             int peer,
             long extra,
             CudaStream stream) {
+        Operation next = next(communicator, stream);
+        toSelf |= (code == OperationKind.Code.SEND || code == OperationKind.Code.RECV) && peer == communicator.rank();
+        next.set(code, send, recv, count, type, op, peer, extra, stream.handle);
+        used++;
+    }
+
+    /** Adds an operation of a plan, which keeps its buffers. */
+    void add(CommunicatorCore communicator, Operation planned, CudaStream stream) {
+        Operation next = next(communicator, stream);
+        toSelf |= planned.isTransfer(OperationKind.SEND, communicator.rank())
+                || planned.isTransfer(OperationKind.RECV, communicator.rank());
+        next.set(planned);
+        used++;
+    }
+
+    private Operation next(CommunicatorCore communicator, CudaStream stream) {
         if (stream != lastStream) {
             stream.pin();
             pinned.add(stream);
@@ -169,10 +185,7 @@ final class Batch implements CommunicatorCore.OpenGroup {
         if (graph != null) {
             communicator.registerGraph(graph);
         }
-        Operation next = next(communicator);
-        toSelf |= (code == OperationKind.Code.SEND || code == OperationKind.Code.RECV) && peer == communicator.rank();
-        next.set(code, send, recv, count, type, op, peer, extra, stream.handle);
-        used++;
+        return next(communicator);
     }
 
     /** Adds a call with results. */
@@ -348,19 +361,39 @@ final class Batch implements CommunicatorCore.OpenGroup {
     private void unpin(int from) {
         lastStream = null;
         for (int i = pinned.size(); i > from; i--) {
-            Object one = pinned.remove(i - 1);
+            unpin(pinned.remove(i - 1));
+        }
+    }
+
+    /** Ends a pin of a batch. */
+    static void unpin(Object one) {
+        if (one instanceof DeviceBuffer<?> buffer) {
+            buffer.unpinFromBatch();
+        } else if (one instanceof CudaStream stream) {
+            stream.unpin();
+        } else if (one instanceof Resource resource) {
+            resource.unpin();
+        } else if (one instanceof ConfiguredCall call) {
+            call.close();
+        } else {
+            ((NativeMemory) one).close();
+        }
+    }
+
+    /** Hands the pins over, except those of configured calls; the caller ends them by {@link #unpin(Object)}. */
+    List<Object> takePins() {
+        for (Object one : pinned) {
             if (one instanceof DeviceBuffer<?> buffer) {
+                // Another pin, because the thread's next batch must not take this one for its own.
+                buffer.pin();
                 buffer.unpinFromBatch();
-            } else if (one instanceof CudaStream stream) {
-                stream.unpin();
-            } else if (one instanceof Resource resource) {
-                resource.unpin();
-            } else if (one instanceof ConfiguredCall call) {
-                call.close();
-            } else {
-                ((NativeMemory) one).close();
             }
         }
+        List<Object> taken = new ArrayList<>(pinned);
+        taken.removeIf(ConfiguredCall.class::isInstance);
+        pinned.removeAll(taken);
+        lastStream = null;
+        return taken;
     }
 
     private void clear() {

@@ -3,6 +3,8 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.communicator.CommunicatorState;
 import io.github.nccl4j.internal.cuda.Cuda;
+import io.github.nccl4j.internal.failure.BlockingCall;
+import io.github.nccl4j.internal.failure.Status;
 import io.github.nccl4j.internal.memory.Address;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.Deferred;
@@ -151,7 +153,7 @@ final class BatchLaunch {
             result = BlockingCall.runToCompletion(
                     this::callAll, () -> communicators().forEach(CommunicatorCore::endInterruptedCall));
         } else {
-            result = CudaGraph.ofThread() == null ? callAll() : Cuda.whileCapturing(this::callAll);
+            result = CudaGraph.isThreadCapturingCuda() ? Cuda.whileCapturing(this::callAll) : callAll();
         }
         if (result == nccl.ncclInProgress) {
             awaitAll();

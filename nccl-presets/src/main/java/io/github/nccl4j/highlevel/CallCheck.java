@@ -56,8 +56,9 @@ final class CallCheck {
             String missingRanks =
                     (late.missing().size() == 1 ? "rank " + missing + " has" : "ranks " + missing + " have")
                             + " not reached " + number;
-            return core.failures().late(function, call + " (" + number + "; " + missingRanks + ")", core.deadline(), e);
+            return core.failures()
+                    .storeTimedOut(function, call + " (" + number + "; " + missingRanks + ")", core.deadline(), e);
         }
-        return core.failures().peerLost(function, call + " (" + number + "; " + e.getMessage() + ")", e);
+        return core.failures().storeLostRank(function, call + " (" + number + "; " + e.getMessage() + ")", e);
     }
 }

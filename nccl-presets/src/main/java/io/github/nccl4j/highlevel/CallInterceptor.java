@@ -40,7 +40,7 @@ public interface CallInterceptor {
      * Called after each call of NCCL.
      *
      * @param call the object that was passed to {@link #before}
-     * @param result the value of {@code ncclResult_t} that the function returned
+     * @param result the value of {@code ncclResult_t} that the function returned; 0 if it returns something else
      * @param nanoseconds the duration of the call on the host
      */
     default void after(Call call, int result, long nanoseconds) {}

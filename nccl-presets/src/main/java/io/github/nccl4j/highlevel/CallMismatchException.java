@@ -1,6 +1,5 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.library.NcclException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;

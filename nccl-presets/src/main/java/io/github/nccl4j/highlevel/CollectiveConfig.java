@@ -1,6 +1,8 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.library.NcclLibraryException;
+import io.github.nccl4j.internal.config.CollectiveConfigField;
+import io.github.nccl4j.internal.config.FaultyAlgorithm;
+import io.github.nccl4j.internal.config.NativeCollectiveConfig;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.EnumMap;
@@ -179,10 +181,29 @@ public final class CollectiveConfig {
         return (made != null ? made : makeStruct(library)).address();
     }
 
+    private Map<CollectiveConfigField, Object> nativeValues() {
+        Map<CollectiveConfigField, Object> natives = new EnumMap<>(CollectiveConfigField.class);
+        values.forEach((field, value) -> natives.put(
+                field,
+                switch (field) {
+                    case EXT ->
+                        ((List<?>) value)
+                                .stream()
+                                        .map(one -> (VendorOption) one)
+                                        .map(one -> new NativeCollectiveConfig.Option(
+                                                one.vendorId, one.optionId, one.value))
+                                        .toList();
+                    case CTA_POLICY -> ((CtaPolicy) value).code();
+                    case LAUNCH_COMPLETION_EVENT -> event.nativeHandle();
+                    default -> value;
+                }));
+        return natives;
+    }
+
     private synchronized NativeCollectiveConfig makeStruct(NcclLibrary library) {
         if (struct == null) {
             requireSupportedBy(library);
-            struct = new NativeCollectiveConfig(values);
+            struct = new NativeCollectiveConfig(nativeValues());
         }
         return struct;
     }

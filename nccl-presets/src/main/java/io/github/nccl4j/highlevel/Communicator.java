@@ -1,20 +1,20 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.communicator.CommunicatorSettings;
+import io.github.nccl4j.internal.failure.BlockingCall;
 import io.github.nccl4j.internal.memory.Leaks;
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.launch.Rendezvous;
-import io.github.nccl4j.library.NcclException;
-import io.github.nccl4j.library.NcclLibraryException;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.function.Consumer;
 
 /**
- * One rank's handle of a group of communicating ranks. All operations of NCCL are methods of this class.
+ * A rank's handle to a group of ranks. All operations of NCCL are methods of this class.
  *
  * <pre>{@code
  * UniqueId id = rank == 0 ? UniqueId.create() : receiveFromRank0();
@@ -117,6 +117,7 @@ public final class Communicator implements AutoCloseable {
     private final OneSidedOperations oneSidedOperations;
     private final AllToAllvOperations allToAllvOperations;
     private final AddressOperations onAddresses;
+    private final ControlData control;
 
     /** True if the library has the function. Cached, as the fields below, because a query takes longer than a call. */
     private final boolean hasAllToAll;
@@ -171,6 +172,7 @@ public final class Communicator implements AutoCloseable {
         oneSidedOperations = new OneSidedOperations(core, checks, windows, operations);
         allToAllvOperations = new AllToAllvOperations(core, checks, windows, composed, streams);
         onAddresses = new AddressOperations(checks, operations);
+        control = new ControlData(core, streams, checks, operations, composed);
         hasAllToAll = library.provides("ncclAlltoAll");
         hasGather = library.provides("ncclGather");
         hasScatter = library.provides("ncclScatter");
@@ -207,6 +209,7 @@ public final class Communicator implements AutoCloseable {
                 streams.close();
             } finally {
                 allToAllvOperations.close();
+                control.close();
             }
         }
     }
@@ -583,9 +586,9 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Finishes all work, which makes {@link #close} short. Collective.
+     * Finishes all work, so that a later {@link #close} returns soon. Collective.
      *
-     * <p>From NCCL 2.31 on, waits for all ranks of the communicator in this process: threads of their own must call it.
+     * <p>From NCCL 2.31 on, waits for all ranks of the communicator in this process: each must call it in a thread of its own.
      *
      * <p>C function: {@code ncclCommFinalize}, since NCCL 2.14.3.
      */
@@ -611,7 +614,7 @@ public final class Communicator implements AutoCloseable {
     /**
      * Aborts several communicators concurrently, each as {@link #abort} does. With sequential calls, each abort could
      * wait for the later ones. Returns when all communicators are aborted, each after its deadline at the latest. Any
-     * thread may call it; an interrupt does not end it.
+     * thread may call it; an interrupt does not end the call.
      *
      * @param communicators communicators of this process
      * @throws NcclResultException if NCCL fails for a communicator, with failures of further communicators
@@ -649,9 +652,9 @@ public final class Communicator implements AutoCloseable {
     /**
      * Runs a piece of code with this communicator, and then {@linkplain #close closes} it. If the code throws, {@linkplain
      * #abort aborts} it instead, so that the exception is not delayed: closing waits for the other ranks, which may wait for
-     * operations that this rank does not call any more. If the ranks met at a store that is still open, the end of this process is then a loss
-     * for the others, which ends their calls with a {@link NcclRemoteException}; a communicator that is closed or aborted in
-     * another way lets its process end at any time.
+     * operations that this rank does not call any more. If the ranks met at a store that is still open, the end of this process
+     * then counts as the loss of a rank: the calls of the other ranks end with a {@link NcclRemoteException}. The end of a
+     * process that has closed or aborted its communicator in another way is no loss.
      *
      * <pre>{@code
      * Communicator.fromEnvironment().run(communicator -> {
@@ -747,6 +750,44 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
+    /**
+     * Calls operations in {@link #stream()}, and returns their work.
+     *
+     * <pre>{@code
+     * Work work = communicator.submit(own -> communicator.allReduce(gradients, ReduceOp.AVG, own));
+     * ...
+     * work.await();
+     * }</pre>
+     *
+     * <p>The operations run concurrently with the default stream; call {@link #waitForDefaultStream} before if its work
+     * writes the buffers.
+     *
+     * @param operations the code that calls operations in the stream that it gets
+     * @return the work, as {@link #work} returns it after the operations
+     * @throws IllegalStateException also in an open group
+     */
+    public Work submit(Consumer<CudaStream> operations) {
+        Objects.requireNonNull(operations, "operations");
+        CudaStream own = stream();
+        checks.workOf(own);
+        operations.accept(own);
+        return work(own);
+    }
+
+    /**
+     * Creates a plan of operations of this communicator: the code calls them, and they are checked and recorded instead of
+     * launched. {@link Plan#run} launches them, any number of times. Not collective.
+     *
+     * @param operations the code that calls operations, possibly none
+     * @return the plan, closed by the caller or with the communicator
+     * @throws IllegalArgumentException if the code creates communicators or windows, or calls operations of another
+     *     communicator
+     * @throws IllegalStateException also in an open group and in a capture
+     */
+    public Plan plan(Runnable operations) {
+        return Plan.of(core, windows, this.operations, operations);
+    }
+
     /* Operators. */
 
     /**
@@ -787,7 +828,7 @@ public final class Communicator implements AutoCloseable {
 
     /**
      * Registers memory of every rank for access by the other ranks. Collective: all ranks make the call in the same
-     * order, with the same number of bytes and the same flags. The host engine refuses a difference at all ranks.
+     * order, with the same number of bytes and the same flags. If the ranks differ, the host engine throws on all of them.
      *
      * <p>C function: {@code ncclCommWindowRegister}, since NCCL 2.27.3. In an open group, the window is pending until
      * the launch of the group.
@@ -871,7 +912,7 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void allReduce(DeviceBuffer<T> buffer, ReduceOp op, CudaStream stream) {
-        allReduce(buffer, buffer, op, stream);
+        allReduce(Objects.requireNonNull(buffer, "buffer"), buffer, op, stream);
     }
 
     /**
@@ -928,7 +969,7 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void reduce(DeviceBuffer<T> buffer, ReduceOp op, int root, CudaStream stream) {
-        reduce(buffer, buffer, op, root, stream);
+        reduce(Objects.requireNonNull(buffer, "buffer"), buffer, op, root, stream);
     }
 
     /**
@@ -976,7 +1017,7 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void broadcast(DeviceBuffer<T> buffer, int root, CudaStream stream) {
-        broadcast(buffer, buffer, root, stream);
+        broadcast(Objects.requireNonNull(buffer, "buffer"), buffer, root, stream);
     }
 
     /**
@@ -1371,7 +1412,8 @@ public final class Communicator implements AutoCloseable {
 
     /**
      * Exchanges blocks of different lengths between all ranks, as {@code MPI_Alltoallv}. The arrays are this rank's
-     * rows of counts and displacements, in elements. Collective, in stream order, not in place.
+     * rows of counts and displacements, in elements; or the matrices of all ranks, row by row, as callers of VCCL hold
+     * them, of which this rank's rows are used. Collective, in stream order, not in place.
      *
      * <p>The ranks first compare their arguments, and all throw if a rank has wrong arguments or two ranks disagree.
      * The comparison makes a small all-gather on {@link #stream()} and waits for its result. For repeated calls with
@@ -1550,6 +1592,11 @@ public final class Communicator implements AutoCloseable {
     /** {@return the operations on plain addresses, for memory without a {@link DeviceBuffer}; always the same object} */
     public AddressOperations onAddresses() {
         return onAddresses;
+    }
+
+    /** {@return the exchange of small data in host memory; always the same object} */
+    public ControlData control() {
+        return control;
     }
 
     CommunicatorCore core() {

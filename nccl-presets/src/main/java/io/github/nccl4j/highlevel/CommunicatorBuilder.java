@@ -4,6 +4,8 @@ import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.communicator.CommunicatorKey;
 import io.github.nccl4j.internal.communicator.CommunicatorSettings;
 import io.github.nccl4j.internal.communicator.PeerWatch;
+import io.github.nccl4j.internal.config.NativeArguments;
+import io.github.nccl4j.internal.failure.Status;
 import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.internal.threads.Timeouts;
 import io.github.nccl4j.launch.Membership;
@@ -13,7 +15,6 @@ import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.Store;
 import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.library.Engine;
-import io.github.nccl4j.library.NcclLibraryException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -188,7 +189,7 @@ public final class CommunicatorBuilder {
      * @throws NcclLibraryException if the library does not know a field of the configuration
      * @throws NcclTimeoutException if not all ranks have joined by the deadline
      * @throws NcclResultException if NCCL fails
-     * @throws IllegalStateException if the system has no thread for this process, which would keep the deadline
+     * @throws IllegalStateException if the system cannot create the thread that enforces the deadline
      */
     public Communicator create(UniqueId id, int rank, int size) {
         return create(List.of(Objects.requireNonNull(id, "id")), rank, size);
@@ -242,7 +243,7 @@ public final class CommunicatorBuilder {
      *     same GPU, or the ranks use different engines
      * @throws NcclTimeoutException if the communicator was not created by the deadline
      * @throws NcclResultException if NCCL fails
-     * @throws IllegalStateException if the system has no thread for this process, which would keep the deadline
+     * @throws IllegalStateException if the system cannot create the thread that enforces the deadline
      */
     public Communicator create(Rendezvous rendezvous) {
         return create(rendezvous, ownDevice());
@@ -264,7 +265,7 @@ public final class CommunicatorBuilder {
      * @throws RendezvousException as {@link #create(Rendezvous)}
      * @throws NcclTimeoutException if the communicator was not created by the deadline
      * @throws NcclResultException if NCCL fails
-     * @throws IllegalStateException if the system has no thread for this process, which would keep the deadline
+     * @throws IllegalStateException if the system cannot create the thread that enforces the deadline
      */
     public Communicator fromEnvironment() {
         RankInfo self = RankInfo.fromEnvironment();
@@ -392,7 +393,7 @@ public final class CommunicatorBuilder {
         if (ids.size() > 1) {
             library.require("ncclCommInitRankScalable");
         }
-        NativeArguments arguments = new NativeArguments(config, ids, library);
+        NativeArguments arguments = CommunicatorConfig.arguments(config, ids, library);
         Communicator communicator = empty(library, on);
         CommunicatorCore core = communicator.core();
         core.expect(rank, size);
@@ -479,7 +480,7 @@ public final class CommunicatorBuilder {
         List<UniqueId> ids = List.of(id);
         for (int i = 0; i < devices.size(); i++) {
             int rank = firstRank + i;
-            NativeArguments arguments = new NativeArguments(config, ids, library);
+            NativeArguments arguments = CommunicatorConfig.arguments(config, ids, library);
             Communicator communicator = empty(library, devices.get(i));
             CommunicatorCore core = communicator.core();
             core.expect(rank, size);
@@ -504,7 +505,7 @@ public final class CommunicatorBuilder {
         Set<Device> different = new HashSet<>();
         for (Device one : devices) {
             requireUsable(library, one);
-            if (one.isCuda() && !different.add(one) && !SharedGpus.areAllowed(library)) {
+            if (one.isCuda() && !different.add(one) && !library.sharesGpus()) {
                 throw new IllegalArgumentException("a device must occur once: " + one + " was given twice");
             }
         }
@@ -536,7 +537,7 @@ public final class CommunicatorBuilder {
         NcclLibrary library = NcclLibrary.get();
         library.require("ncclCommGrow");
         Device on = own.get();
-        NativeArguments arguments = new NativeArguments(config, List.of(id), library);
+        NativeArguments arguments = CommunicatorConfig.arguments(config, List.of(id), library);
         Communicator communicator = empty(library, on);
         CommunicatorCore core = communicator.core();
         core.expect(rank, size);

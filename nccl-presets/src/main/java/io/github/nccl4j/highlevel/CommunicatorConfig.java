@@ -1,12 +1,14 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.library.NcclLibraryException;
+import io.github.nccl4j.internal.config.ConfigField;
+import io.github.nccl4j.internal.config.NativeArguments;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.util.Collections;
 import java.util.EnumMap;
 import java.util.EnumSet;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
@@ -76,6 +78,22 @@ public final class CommunicatorConfig {
     /** As {@link #requireSupportedBy}; returns the fields that the library supports. */
     Map<ConfigField, Object> supportedBy(NcclLibrary library) {
         return supportedBy(library.version(), library.toString());
+    }
+
+    /**
+     * Returns the arguments of a call that creates a communicator. Nothing is allocated if the library lacks a field.
+     *
+     * @param config the configuration, or null for none
+     */
+    static NativeArguments arguments(CommunicatorConfig config, List<UniqueId> ids, NcclLibrary library) {
+        ReportedFaults.warnOnce(
+                ReportedFaults.ofLibrary(library.engine(), library.version(), System.getProperty("os.arch")));
+        if (config != null) {
+            ReportedFaults.warnOnce(ReportedFaults.ofConfig(library.engine(), library.version(), config.values()));
+        }
+        return new NativeArguments(
+                config == null ? null : config.supportedBy(library),
+                ids.stream().map(UniqueId::toBytes).toList());
     }
 
     /** As {@link #supportedBy(NcclLibrary)}, for a library of a version and with a description. */

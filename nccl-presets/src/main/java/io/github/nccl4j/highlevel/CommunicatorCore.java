@@ -9,6 +9,9 @@ import io.github.nccl4j.internal.communicator.PeerWatch;
 import io.github.nccl4j.internal.communicator.ProcessRanks;
 import io.github.nccl4j.internal.communicator.RankStatusQuery;
 import io.github.nccl4j.internal.cuda.Cuda;
+import io.github.nccl4j.internal.failure.LastError;
+import io.github.nccl4j.internal.failure.Reason;
+import io.github.nccl4j.internal.failure.Status;
 import io.github.nccl4j.internal.log.KnownCommunicators;
 import io.github.nccl4j.internal.memory.StalledDevices;
 import io.github.nccl4j.internal.operation.OperationLog;
@@ -19,7 +22,6 @@ import io.github.nccl4j.internal.threads.Timeouts;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.StatusEntry;
 import io.github.nccl4j.library.Engine;
-import io.github.nccl4j.library.NcclException;
 import java.lang.ref.WeakReference;
 import java.time.Duration;
 import java.util.EnumSet;
@@ -670,7 +672,7 @@ final class CommunicatorCore
 
     /** Ends a call of an interrupted thread, in a thread of its own if the system has one. */
     void endInterruptedCall() {
-        DaemonThreads.startOrRun("nccl4j interrupted call", failures::endInterruptedCall);
+        DaemonThreads.startOrRun("nccl4j interrupted call", () -> failures.endCall(Reason.INTERRUPTED));
     }
 
     Failures failures() {
@@ -784,13 +786,13 @@ final class CommunicatorCore
 
     @Override
     public RuntimeException lost(OperationLog.Entry last) {
-        return failures.told(failures.lost(last.function(), last.describe()));
+        return failures.told(failures.workStopped(last.function(), last.describe()));
     }
 
     @Override
     public RuntimeException late(OperationLog.Entry last, OperationWait.Target work) {
         failures.markLate(work.lasting(this));
-        return failures.told(failures.late(last.function(), last.describe(), deadline));
+        return failures.told(failures.workTimedOut(last.function(), last.describe(), deadline));
     }
 
     @Override

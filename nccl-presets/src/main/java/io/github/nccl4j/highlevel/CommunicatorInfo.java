@@ -2,7 +2,6 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.communicator.CommunicatorState;
 import io.github.nccl4j.internal.operation.OperationLog;
-import io.github.nccl4j.library.NcclException;
 
 /** The properties of a communicator that records, events and answers to other ranks contain. For any thread, also after its end. */
 interface CommunicatorInfo {

@@ -5,7 +5,6 @@ import io.github.nccl4j.internal.log.Json;
 import io.github.nccl4j.internal.operation.OperationLog;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.StatusEntry;
-import io.github.nccl4j.library.NcclException;
 import java.lang.ref.WeakReference;
 import java.util.List;
 

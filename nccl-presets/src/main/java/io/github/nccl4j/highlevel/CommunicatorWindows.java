@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.config.FaultyAlgorithm;
 import io.github.nccl4j.internal.operation.OperationKind;
 import java.util.Arrays;
 
@@ -13,6 +14,18 @@ final class CommunicatorWindows {
 
     /** Open windows; copy-on-write. */
     private volatile Window[] windows = {};
+
+    private boolean sharesMemory(Window added) {
+        for (Window window : windows) {
+            if (window.isSymmetric() && window.buffer().sharesMemory(added.buffer())) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** The number of windows that were ever added. */
+    private volatile int registered;
 
     /** True if some operations of NCCL on the windows are faulty. */
     private volatile boolean faulty;
@@ -31,14 +44,24 @@ final class CommunicatorWindows {
 
     /** Adds a window that has been opened. */
     synchronized void add(Window window) {
+        if (window.isSymmetric() && sharesMemory(window)) {
+            NcclLibrary library = core.library();
+            ReportedFaults.warnOnce(ReportedFaults.ofSharedMemory(library.engine(), library.version()));
+        }
         Window[] more = Arrays.copyOf(windows, windows.length + 1);
         more[windows.length] = window;
         windows = more;
+        registered++;
         RegistrationFaults.warnOnce(core.library());
         if (window.isSymmetric() && RegistrationFaults.affect(core.library())) {
             faulty = true;
             checkFaults.run();
         }
+    }
+
+    /** The number of windows that were ever added: checks of operations hold until it changes. */
+    int registered() {
+        return registered;
     }
 
     /** Removes a window that will be deregistered. */

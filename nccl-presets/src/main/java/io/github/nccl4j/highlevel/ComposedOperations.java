@@ -212,9 +212,10 @@ final class ComposedOperations {
         OperationChecks.disjoint(send, recv);
         int size = core.size();
         int rank = core.rank();
-        BlockLayout sends = BlockLayout.checked("send", sendCounts, sendDisplacements, size, send.length, false);
-        BlockLayout receives = BlockLayout.checked("recv", recvCounts, recvDisplacements, size, recv.length, true);
-        OperationChecks.equal("recvCounts[rank()]", recvCounts[rank], "sendCounts[rank()]", sendCounts[rank]);
+        BlockLayout sends = BlockLayout.ofRank("send", sendCounts, sendDisplacements, rank, size, send.length, false);
+        BlockLayout receives = BlockLayout.ofRank("recv", recvCounts, recvDisplacements, rank, size, recv.length, true);
+        OperationChecks.equal(
+                "recvCounts[rank()]", receives.counts()[rank], "sendCounts[rank()]", sends.counts()[rank]);
         exchangeBlocks(send, sends, recv, receives, stream);
     }
 

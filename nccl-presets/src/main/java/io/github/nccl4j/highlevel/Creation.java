@@ -1,6 +1,9 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.config.NativeArguments;
+import io.github.nccl4j.internal.failure.BlockingCall;
+import io.github.nccl4j.internal.failure.Status;
 import io.github.nccl4j.internal.operation.Deferred;
 import io.github.nccl4j.internal.threads.Suppressed;
 import java.util.List;

@@ -10,7 +10,7 @@ import io.github.nccl4j.global.nccl;
  *
  * @since 0.1
  */
-public enum CtaPolicy implements NativeConstant {
+public enum CtaPolicy {
     /** As many multiprocessors as give the best speed. */
     DEFAULT(nccl.NCCL_CTA_POLICY_DEFAULT, new Version(2, 27, 3)),
 
@@ -33,7 +33,6 @@ public enum CtaPolicy implements NativeConstant {
      *
      * @return the code
      */
-    @Override
     public int code() {
         return code;
     }

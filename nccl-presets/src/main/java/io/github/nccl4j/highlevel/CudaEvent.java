@@ -1,7 +1,10 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.cuda.Cuda;
+import io.github.nccl4j.internal.cuda.DeviceStreams;
+import io.github.nccl4j.internal.cuda.HostStreams;
 import io.github.nccl4j.internal.memory.Lifetime;
+import io.github.nccl4j.internal.threads.Polling;
 import io.github.nccl4j.internal.threads.VirtualThreads;
 import java.time.Duration;
 import java.util.Objects;
@@ -170,6 +173,9 @@ public final class CudaEvent implements AutoCloseable {
     public boolean isDone() {
         acquireRecorded();
         try {
+            if (device.isHost()) {
+                CudaGraph.refuseOnHost("a query of an event");
+            }
             PendingOperations before = operations;
             boolean done = DeviceStreams.eventIsDone(device.context(), handle);
             if (done) {
@@ -210,11 +216,14 @@ public final class CudaEvent implements AutoCloseable {
     public void synchronize() {
         acquireRecorded();
         try {
+            if (device.isHost()) {
+                CudaGraph.refuseOnHost("a wait for an event");
+            }
             PendingOperations before = operations;
             if (!before.isEmpty()) {
                 before.await(this, new OperationWait.Target(this::isDone), null);
             } else if (VirtualThreads.isCurrent()) {
-                Waiting.until(this::isDone, this, Waiting.FOREVER);
+                Polling.until(this::isDone, Polling.FOREVER);
             } else {
                 DeviceStreams.synchronizeEvent(device.context(), handle);
             }
@@ -244,7 +253,9 @@ public final class CudaEvent implements AutoCloseable {
         try {
             PendingOperations before = operations;
             if (before.isEmpty()) {
-                Waiting.until(this::isDone, this, timeout);
+                if (!Polling.until(this::isDone, timeout)) {
+                    throw new StreamTimeoutException(toString(), timeout);
+                }
             } else {
                 before.await(this, new OperationWait.Target(this::isDone), timeout);
             }

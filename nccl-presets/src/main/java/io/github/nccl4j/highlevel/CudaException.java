@@ -1,7 +1,5 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.library.NcclException;
-
 /**
  * Thrown if a call of CUDA failed. The message names the call, CUDA's code and CUDA's description.
  *

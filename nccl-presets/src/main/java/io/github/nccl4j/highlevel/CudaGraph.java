@@ -1,6 +1,6 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.internal.cuda.Cuda;
+import io.github.nccl4j.internal.cuda.DeviceStreams;
 import io.github.nccl4j.internal.memory.Lifetime;
 import io.github.nccl4j.internal.threads.SlowPath;
 import java.lang.ref.WeakReference;
@@ -29,8 +29,8 @@ import java.util.concurrent.atomic.AtomicInteger;
  * }
  * }</pre>
  *
- * <p>Every launch uses the same memory and the same arguments. Graphs need a CUDA device; host memory does not support
- * them.
+ * <p>Every launch uses the same memory and the same arguments. On host memory, graphs need the host engine, which records the
+ * work and runs it anew at each launch, by CUDA's rules.
  *
  * <p><b>Ownership.</b> A graph is destroyed when it is closed, not by the garbage collector; with {@code
  * -Dnccl4j.leaks=true} a graph that is dropped without being closed is logged. Buffers of captured copies may be closed
@@ -77,6 +77,8 @@ public final class CudaGraph implements AutoCloseable {
     private final List<WeakReference<PendingOperations.Owner>> communicators = new CopyOnWriteArrayList<>();
 
     private long executable;
+    /** On host memory: what the body must not have called, or null. Only the capturing thread uses it. */
+    private String refused;
 
     private CudaGraph(Device device) {
         this.device = device;
@@ -86,9 +88,9 @@ public final class CudaGraph implements AutoCloseable {
      * Captures the work that a piece of code puts into a stream, without running the work. A capture contains
      * asynchronous copies, collectives and events. It also contains the work of other streams that wait for such an
      * event, if the stream waits for them in turn before the code ends. The code must not wait, make synchronous
-     * copies, or allocate or free device memory: CUDA refuses these calls in this thread during a capture. Other
-     * threads may make them. A communicator's first operation may be captured, although NCCL then creates its
-     * connections.
+     * copies, or allocate or free memory of the device: such calls are refused in this thread during a capture, which
+     * then fails; only memory of the host engine may be freed. Other threads may make them. A communicator's first
+     * operation may be captured, although NCCL then creates its connections.
      *
      * <p>If the code throws, the capture is discarded, the stream stays usable, and the exception is passed on.
      *
@@ -98,17 +100,19 @@ public final class CudaGraph implements AutoCloseable {
      * @param body the code
      * @return the graph, to be closed by the caller
      * @throws E if the code throws it
-     * @throws IllegalStateException if the stream belongs to host memory, is closed or is being captured already
+     * @throws IllegalStateException if the stream is closed or is being captured already; on host memory also without the
+     *     host engine, and if the code made a call that is refused
      * @throws IllegalArgumentException if the stream is the default stream
      * @throws CudaException if CUDA can't capture the work or can't create the graph
+     * @throws NcclResultException if the host engine can't, for example because the stream does not wait for another one
      * @see <a
      *     href="https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html">cudaStreamBeginCapture</a>
      */
     public static <E extends Exception> CudaGraph capture(CudaStream stream, Body<E> body) throws E {
         Objects.requireNonNull(stream, "stream");
         Objects.requireNonNull(body, "body");
-        if (stream.device.isHost()) {
-            throw new IllegalStateException("a graph needs a CUDA device, not a " + stream);
+        if (stream.isOwner() && stream.isLegacyDefault()) {
+            throw new IllegalStateException("a graph in host memory needs the host engine, which has streams for it");
         }
         if (stream.isLegacyDefault()) {
             throw new IllegalArgumentException("stream must not be the default stream, which can't be captured, because"
@@ -143,20 +147,40 @@ public final class CudaGraph implements AutoCloseable {
         SlowPath.begin();
         try {
             OF_THREAD.set(this);
-            Cuda.beginCapture(device.context(), stream.handle);
+            DeviceStreams.beginCapture(device.context(), stream.handle);
             try {
                 body.run();
+                if (refused != null) {
+                    throw new IllegalStateException("the capture failed: " + refused);
+                }
             } catch (Throwable failure) {
-                Cuda.discardCapture(device.context(), stream.handle, failure);
+                DeviceStreams.discardCapture(device.context(), stream.handle, failure);
                 throw failure;
             }
-            executable = Cuda.endCapture(device.context(), stream.handle);
+            executable = DeviceStreams.endCapture(device.context(), stream.handle);
         } finally {
             SlowPath.end();
             CAPTURES.decrementAndGet();
             OF_THREAD.set(outer);
             CAPTURING.remove(origin);
         }
+    }
+
+    /**
+     * Throws if the calling thread captures work of host memory, and makes the capture fail. CUDA refuses the same calls itself.
+     */
+    static void refuseOnHost(String call) {
+        CudaGraph graph = ofThread();
+        if (graph != null && graph.device.isHost()) {
+            graph.refused = "a thread that captures must not make " + call;
+            throw new IllegalStateException(graph.refused);
+        }
+    }
+
+    /** Returns true if the calling thread captures work of a CUDA device. */
+    static boolean isThreadCapturingCuda() {
+        CudaGraph graph = ofThread();
+        return graph != null && graph.device.isCuda();
     }
 
     private void abandon() {
@@ -250,7 +274,7 @@ public final class CudaGraph implements AutoCloseable {
     /**
      * Returns the handle for native code. It is valid while the graph is open.
      *
-     * @return the {@code cudaGraphExec_t}
+     * @return the {@code cudaGraphExec_t}; on host memory, a graph of the host engine
      * @throws IllegalStateException if the graph is closed
      */
     public long nativeHandle() {
@@ -265,6 +289,7 @@ public final class CudaGraph implements AutoCloseable {
      * @param stream a stream of this graph's device; need not be the captured one
      * @throws IllegalArgumentException if the stream belongs to another device
      * @throws IllegalStateException if the graph or the stream is closed
+     * @throws NcclResultException on host memory, if a communicator of the graph was closed or has failed
      * @throws CudaException if CUDA can't launch the graph; waiting for the stream throws errors of the work, and obeys the
      *     communicators whose operations were captured
      * @see <a href="https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html">cudaGraphLaunch</a>
@@ -294,15 +319,16 @@ public final class CudaGraph implements AutoCloseable {
         if (outer != null) {
             lifetime.pin();
             outer.keep(lifetime::unpin);
-            Cuda.launchGraph(device.context(), executable, stream.handle, 0);
+            DeviceStreams.launchGraph(device.context(), executable, stream.handle, 0);
             communicators.forEach(outer::addCommunicator);
             return;
         }
         long mark = 0;
         if (keepsSomething()) {
-            mark = launches.computeIfAbsent(stream.handle, handle -> Cuda.createEvent(device.context(), false));
+            mark = launches.computeIfAbsent(
+                    stream.handle, handle -> DeviceStreams.createEvent(device.context(), false));
         }
-        Cuda.launchGraph(device.context(), executable, stream.handle, mark);
+        DeviceStreams.launchGraph(device.context(), executable, stream.handle, mark);
         PendingOperations.launched(communicators, device.context(), stream.handle);
     }
 
@@ -319,7 +345,7 @@ public final class CudaGraph implements AutoCloseable {
 
     private synchronized void destroy() {
         try {
-            Cuda.destroyGraph(device.context(), executable);
+            DeviceStreams.destroyGraph(device.context(), executable);
         } finally {
             runAll(onClose);
             // The additional count is released last, and by a graph without launches, too.

@@ -1,7 +1,9 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.internal.cuda.Cuda;
+import io.github.nccl4j.internal.cuda.DeviceStreams;
+import io.github.nccl4j.internal.cuda.HostStreams;
 import io.github.nccl4j.internal.memory.Lifetime;
+import io.github.nccl4j.internal.threads.Polling;
 import io.github.nccl4j.internal.threads.VirtualThreads;
 import java.time.Duration;
 import java.util.Objects;
@@ -24,8 +26,8 @@ import java.util.Objects;
  * interrupted. An operation counts for a stream until a wait, a query or {@link Work} has shown that it is done. It also
  * counts for a stream that waits for an event behind it, for a stream in which a graph with it was launched, and, on a CUDA
  * device, for the default stream and blocking and wrapped streams. If a communicator is revoked or aborted before its
- * operations are done, the first wait or query after that throws, unless the program got an exception of the communicator
- * before. Work without operations of a communicator takes as long as it takes.
+ * operations are done, the first wait or query after that throws, unless a call of the communicator or of its work has thrown
+ * before; a future that failed does not count. A wait for work without operations of a communicator has no deadline.
  *
  * <p>The host engine provides the streams of host memory, with one thread each. There, blocking streams are as
  * non-blocking ones. Each thread has its own default stream of
@@ -38,7 +40,8 @@ import java.util.Objects;
  * {@link IllegalStateException}.
  *
  * <p><b>Threads.</b> A stream may be used by any number of threads at once. {@link #close} waits for calls of other
- * threads on this object, including {@link #synchronize()}.
+ * threads on this object, on a CUDA device including {@link #synchronize()}. A stream of host memory is destroyed when the
+ * last such wait has ended.
  *
  * @since 0.1
  */
@@ -85,7 +88,7 @@ public final class CudaStream implements AutoCloseable {
     }
 
     /**
-     * Creates a stream that waits for work on the default stream, and for which the default stream waits.
+     * Creates a blocking stream: it waits for work on the default stream, and the default stream waits for its work.
      *
      * @param device the device of the stream
      * @return the stream, to be closed by the caller
@@ -161,6 +164,7 @@ public final class CudaStream implements AutoCloseable {
     public boolean isDone() {
         lifetime.acquire();
         try {
+            refuseWhileCapturing("a query of a stream");
             PendingOperations before = pending();
             boolean done = DeviceStreams.streamIsDone(device.context(), handle);
             if (done) {
@@ -174,7 +178,7 @@ public final class CudaStream implements AutoCloseable {
 
     /**
      * Returns true if work that enters the stream is captured for a graph instead of being run, by {@link
-     * CudaGraph#capture} or other code. The default stream and streams of host memory are never captured.
+     * CudaGraph#capture} or other code. The default stream is never captured.
      *
      * @return true if work is captured
      * @throws CudaException if CUDA reports an error
@@ -190,7 +194,12 @@ public final class CudaStream implements AutoCloseable {
 
     /** As {@link #isCapturing()}, for a stream that the caller keeps open or has pinned. */
     boolean isCapturingNow() {
-        return device.isCuda() && !isLegacyDefault() && Cuda.isCapturing(device.context(), handle);
+        return !isLegacyDefault() && DeviceStreams.isCapturing(device.context(), handle);
+    }
+
+    /** Returns true if this object created the stream. */
+    boolean isOwner() {
+        return owner;
     }
 
     /** Returns true if this is the default stream for which blocking streams wait; CUDA has two handles for it. */
@@ -227,18 +236,27 @@ public final class CudaStream implements AutoCloseable {
     }
 
     /**
-     * Waits until all work in the stream is done, as long as the communicators allow whose operations it has.
+     * Waits until all work in the stream is done, at most until the deadline of the communicators with operations in it.
      *
      * @param timeout the limit instead of their deadlines, or null; without operations the limit of the wait
      */
     void awaitEnd(Duration timeout) {
+        refuseWhileCapturing("a wait for a stream");
         PendingOperations before = pending();
         if (!before.isEmpty()) {
             before.awaitStream(this, device.context(), handle, device.isCuda() && isLegacyDefault(), timeout);
         } else if (timeout != null || VirtualThreads.isCurrent()) {
-            Waiting.until(this::isDone, this, timeout == null ? Waiting.FOREVER : timeout);
+            if (!Polling.until(this::isDone, timeout == null ? Polling.FOREVER : timeout)) {
+                throw new StreamTimeoutException(toString(), timeout);
+            }
         } else {
             DeviceStreams.synchronizeStream(device.context(), handle);
+        }
+    }
+
+    private void refuseWhileCapturing(String call) {
+        if (device.isHost()) {
+            CudaGraph.refuseOnHost(call);
         }
     }
 
@@ -247,17 +265,13 @@ public final class CudaStream implements AutoCloseable {
         return PendingOperations.of(device.context(), handle, device.isCuda() && !nonBlocking);
     }
 
-    /** Needs no lock, which takes as long as the wait for a small operation: the host engine refuses closed streams. */
+    /** Without the lock of the lifetime, which takes as long as the wait for a small operation. */
     private void synchronizeOnHost() {
-        lifetime.check();
+        lifetime.pin();
         try {
             awaitEnd(null);
-        } catch (NcclResultException refused) {
-            if (refused.result() == Result.INVALID_ARGUMENT) {
-                // Closed meanwhile.
-                lifetime.check();
-            }
-            throw refused;
+        } finally {
+            lifetime.unpin();
         }
     }
 

@@ -4,6 +4,7 @@ import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.communicator.CommunicatorKey;
 import io.github.nccl4j.internal.communicator.CommunicatorSettings;
 import io.github.nccl4j.internal.communicator.CommunicatorState;
+import io.github.nccl4j.internal.config.NativeArguments;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.Deferred;
 import io.github.nccl4j.internal.threads.Gate;
@@ -48,6 +49,9 @@ final class DerivedCommunicators {
                     "color must be >= 0: " + color + "; splitNone() creates no communicator");
         }
         core.require("ncclCommSplit");
+        if (config != null) {
+            ReportedFaults.warnOnce(ReportedFaults.ofSplit(core.library().engine(), config.values()));
+        }
         return derive(
                 "ncclCommSplit",
                 config,
@@ -145,7 +149,7 @@ final class DerivedCommunicators {
         core.require("ncclCommGrow");
         // NCCL requires that the rank that has created the id passes it itself.
         List<UniqueId> id = growId == null ? List.of() : List.of(growId);
-        NativeArguments arguments = new NativeArguments(null, id, core.library());
+        NativeArguments arguments = CommunicatorConfig.arguments(null, id, core.library());
         long address = id.isEmpty() ? 0 : arguments.ids();
         Communicator grown = derive(
                 "ncclCommGrow",
@@ -169,7 +173,7 @@ final class DerivedCommunicators {
             handshake.exchangeDescriptions(OwnDevice.of(core::device));
             UniqueId id = handshake.broadcastId(all.rank() == 0 ? growId() : null);
             List<UniqueId> own = growId == null ? List.of() : List.of(growId);
-            NativeArguments arguments = new NativeArguments(null, own, core.library());
+            NativeArguments arguments = CommunicatorConfig.arguments(null, own, core.library());
             long address = own.isEmpty() ? 0 : arguments.ids();
             return derive(
                     "ncclCommGrow",
@@ -188,7 +192,7 @@ final class DerivedCommunicators {
     }
 
     private NativeArguments arguments(CommunicatorConfig config) {
-        return new NativeArguments(config, List.of(), core.library());
+        return CommunicatorConfig.arguments(config, List.of(), core.library());
     }
 
     private Communicator derive(

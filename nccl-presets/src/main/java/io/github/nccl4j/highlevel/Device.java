@@ -1,5 +1,10 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.highlevel.Element.Float32;
+import io.github.nccl4j.highlevel.Element.Float64;
+import io.github.nccl4j.highlevel.Element.Int32;
+import io.github.nccl4j.highlevel.Element.Int64;
+import io.github.nccl4j.highlevel.Element.Int8;
 import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.cuda.CudaRuntime;
 import io.github.nccl4j.library.Engine;
@@ -7,18 +12,18 @@ import io.github.nccl4j.library.NativeLibrary;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Consumer;
 
 /**
  * A device on which buffers are allocated and streams run: a CUDA device, or host memory for the host engine.
  *
  * <pre>{@code
- * Device device = Device.current();
- * try (DeviceBuffer<Float32> buffer = device.allocate(ElementType.FLOAT32, 1024);
+ * Device device = Device.ofLocalRank(localRank);
+ * try (DeviceBuffer<Float32> buffer = device.copyOf(numbers);
  *         CudaStream stream = CudaStream.nonBlocking(device)) {
- *     buffer.copyFrom(numbers);
  *     ...
  *     stream.synchronize(Duration.ofSeconds(10));
- *     buffer.copyTo(numbers);
+ *     numbers = buffer.toFloatArray();
  * }
  * }</pre>
  *
@@ -103,6 +108,27 @@ public final class Device {
     }
 
     /**
+     * Returns the device of a rank: host memory if the host engine is loaded, else the CUDA device whose number is the
+     * local rank modulo the number of visible devices. This is correct for launchers that make all devices of the host
+     * visible to each process, and for launchers that make one device visible. Loads NCCL's library.
+     *
+     * <p>{@link Communicator#fromEnvironment} chooses the same device.
+     *
+     * @param localRank the number of the rank among those of its host, from 0
+     * @return the device
+     * @throws IllegalArgumentException if the local rank is negative
+     * @throws IndexOutOfBoundsException if the process sees no CUDA device
+     * @throws CudaLibraryException if CUDA's runtime or JavaCPP Presets CUDA is missing
+     * @throws CudaException if CUDA can't use the device
+     */
+    public static Device ofLocalRank(int localRank) {
+        if (localRank < 0) {
+            throw new IllegalArgumentException("localRank must be >= 0: " + localRank);
+        }
+        return NativeLibrary.engine() == Engine.HOST ? HOST : cuda(localRank % Math.max(1, cudaCount()));
+    }
+
+    /**
      * Returns a code that is unique to the device and leaves the low {@value DataType#CODE_BITS} bits free for an
      * element type.
      */
@@ -146,6 +172,75 @@ public final class Device {
      */
     public <T extends Element> DeviceBuffer<T> allocate(ElementType<T> type, long length) {
         return DeviceBuffer.allocate(this, type, length);
+    }
+
+    /**
+     * Allocates a buffer and copies an array to it. For other element types, use {@link #allocate} and
+     * {@link DeviceBuffer#copyFrom(float[])}.
+     *
+     * @param source the array
+     * @return the buffer, to be closed by the caller
+     * @throws CudaException if the device has too little memory
+     * @throws OutOfMemoryError if the host has too little memory
+     * @see DeviceBuffer#toFloatArray
+     */
+    public DeviceBuffer<Float32> copyOf(float[] source) {
+        return filled(ElementType.FLOAT32, source.length, buffer -> buffer.copyFrom(source));
+    }
+
+    /**
+     * As {@link #copyOf(float[])} with the values of {@link ElementType#FLOAT64}.
+     *
+     * @param source the array
+     * @return the buffer, to be closed by the caller
+     */
+    public DeviceBuffer<Float64> copyOf(double[] source) {
+        return filled(ElementType.FLOAT64, source.length, buffer -> buffer.copyFrom(source));
+    }
+
+    /**
+     * As {@link #copyOf(float[])} with the values of {@link ElementType#INT32}.
+     *
+     * @param source the array
+     * @return the buffer, to be closed by the caller
+     */
+    public DeviceBuffer<Int32> copyOf(int[] source) {
+        return filled(ElementType.INT32, source.length, buffer -> buffer.copyFrom(source));
+    }
+
+    /**
+     * As {@link #copyOf(float[])} with the values of {@link ElementType#INT64}.
+     *
+     * @param source the array
+     * @return the buffer, to be closed by the caller
+     */
+    public DeviceBuffer<Int64> copyOf(long[] source) {
+        return filled(ElementType.INT64, source.length, buffer -> buffer.copyFrom(source));
+    }
+
+    /**
+     * As {@link #copyOf(float[])} with the values of {@link ElementType#INT8}.
+     *
+     * @param source the array
+     * @return the buffer, to be closed by the caller
+     */
+    public DeviceBuffer<Int8> copyOf(byte[] source) {
+        return filled(ElementType.INT8, source.length, buffer -> buffer.copyFrom(source));
+    }
+
+    private <T extends Element> DeviceBuffer<T> filled(
+            ElementType<T> type, int length, Consumer<DeviceBuffer<T>> copy) {
+        DeviceBuffer<T> buffer = allocate(type, length);
+        boolean done = false;
+        try {
+            copy.accept(buffer);
+            done = true;
+            return buffer;
+        } finally {
+            if (!done) {
+                buffer.close();
+            }
+        }
     }
 
     /**

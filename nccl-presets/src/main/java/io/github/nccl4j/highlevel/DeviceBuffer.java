@@ -22,8 +22,7 @@ import org.bytedeco.javacpp.Pointer;
  * try (DeviceBuffer<Float16> weights = device.allocate(ElementType.FLOAT16, 1024)) {
  *     weights.fill(1.5);
  *     weights.slice(0, 3).copyFrom(new float[] {1, 2, 3});
- *     float[] numbers = new float[1024];
- *     weights.copyTo(numbers);
+ *     float[] numbers = weights.toFloatArray();
  * }
  * }</pre>
  *
@@ -42,7 +41,7 @@ import org.bytedeco.javacpp.Pointer;
  *
  * <p>Where a copy or a fill waits for operations of a communicator, it obeys that communicator, as {@link
  * CudaStream#synchronize()} does, and throws the same exceptions. So does closing on a CUDA device while a communicator has
- * operations there that are not known to be done, except that an interrupt does not end it: a buffer whose closing throws is
+ * operations there that are not known to be done, except that an interrupt does not end the wait: a buffer whose closing throws is
  * closed, and its memory is freed when the work has ended.
  *
  * <p><b>Threads.</b> A buffer may be used by any thread. Closing waits for copies and fills of other threads; several
@@ -301,8 +300,8 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * {@return true if this buffer is not closed and, for a slice, the buffers that contain it are not closed} False
-     * also if the memory is that of a NIO buffer that can't be accessed in this thread.
+     * {@return true if neither this buffer nor, for a slice, a buffer that contains it is closed, and this thread can access
+     * the memory of a wrapped NIO buffer}
      */
     public boolean isOpen() {
         for (DeviceBuffer<T> buffer = this; buffer != null; buffer = buffer.parent) {
@@ -339,6 +338,11 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
 
     private int stateForSlice() {
         return problemOfMemory() == null ? state() : Lifetime.CLOSED;
+    }
+
+    /** Returns true if both are known to be in one allocation: parts of one buffer. */
+    boolean sharesMemory(DeviceBuffer<?> other) {
+        return other.root == root;
     }
 
     /** Returns the number of pins of the memory. */
@@ -742,6 +746,70 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     public void copyTo(double[] target) {
         Objects.requireNonNull(target, "target");
         transfer(DoubleBuffer.wrap(target), 0, false);
+    }
+
+    /**
+     * Returns the elements in a new array: the values of a float type of 8, 16 or 32 bits.
+     *
+     * @return the elements
+     * @throws IllegalArgumentException if elements of this type are not those of the array in Java
+     * @throws IllegalStateException also if this buffer has more elements than an array
+     */
+    public float[] toFloatArray() {
+        float[] elements = new float[arrayLength()];
+        copyTo(elements);
+        return elements;
+    }
+
+    /**
+     * As {@link #toFloatArray} with the values of {@link ElementType#FLOAT64}.
+     *
+     * @return the elements
+     */
+    public double[] toDoubleArray() {
+        double[] elements = new double[arrayLength()];
+        copyTo(elements);
+        return elements;
+    }
+
+    /**
+     * As {@link #toFloatArray} with the values of a 32-bit integer type.
+     *
+     * @return the elements
+     */
+    public int[] toIntArray() {
+        int[] elements = new int[arrayLength()];
+        copyTo(elements);
+        return elements;
+    }
+
+    /**
+     * As {@link #toFloatArray} with the values of a 64-bit integer type.
+     *
+     * @return the elements
+     */
+    public long[] toLongArray() {
+        long[] elements = new long[arrayLength()];
+        copyTo(elements);
+        return elements;
+    }
+
+    /**
+     * As {@link #toFloatArray} with the values of an 8-bit integer type, or the bits of an 8-bit float type.
+     *
+     * @return the elements
+     */
+    public byte[] toByteArray() {
+        byte[] elements = new byte[arrayLength()];
+        copyTo(elements);
+        return elements;
+    }
+
+    private int arrayLength() {
+        if (length > Integer.MAX_VALUE) {
+            throw new IllegalStateException("an array can't have the elements of " + this + ": copy slices");
+        }
+        return (int) length;
     }
 
     /**

@@ -2,6 +2,7 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.binding.GroupedCalls;
+import io.github.nccl4j.internal.failure.Status;
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.operation.OperationLog;
 import io.github.nccl4j.internal.threads.Gate;

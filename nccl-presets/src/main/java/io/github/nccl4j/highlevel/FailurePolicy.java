@@ -1,7 +1,5 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.library.NcclException;
-
 /**
  * A policy for failures. It is called when an operation has failed or timed out, before the exception is thrown. Errors
  * that only report a wrong call are not failures; the communicator stays usable.

@@ -1,10 +1,11 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
-import io.github.nccl4j.highlevel.BlockingCall.Abandonment;
 import io.github.nccl4j.internal.communicator.CommunicatorState;
 import io.github.nccl4j.internal.communicator.RankStatusQuery;
 import io.github.nccl4j.internal.communicator.RasQuery;
+import io.github.nccl4j.internal.failure.FailureReport;
+import io.github.nccl4j.internal.failure.Reason;
 import io.github.nccl4j.internal.memory.StalledDevices;
 import io.github.nccl4j.internal.operation.OperationLog;
 import io.github.nccl4j.internal.threads.Gate;
@@ -12,7 +13,7 @@ import io.github.nccl4j.internal.threads.ServiceLoop;
 import io.github.nccl4j.internal.threads.Timeouts;
 import io.github.nccl4j.internal.threads.VirtualThreads;
 import io.github.nccl4j.launch.LostRank;
-import io.github.nccl4j.library.NcclException;
+import io.github.nccl4j.library.NativeLibrary;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -48,7 +49,7 @@ final class Failures {
     private final AtomicBoolean dumped = new AtomicBoolean();
 
     /** The reason why the watchdog ended a call of another thread; else null. */
-    private volatile Abandonment ending;
+    private volatile Reason ending;
 
     /** True once a thread got the exception for it. */
     private final AtomicBoolean endingThrown = new AtomicBoolean();
@@ -145,10 +146,14 @@ final class Failures {
     /** Returns the exception for a call that the watchdog has ended, or for its work. */
     private NcclException ofEndedCall(String function, String description) {
         endingThrown.set(true);
-        return switch (ending) {
-            case LATE -> timeout(function, description, core.deadline());
+        return exception(ending, function, description);
+    }
+
+    private NcclException exception(Reason reason, String function, String description) {
+        return switch (reason) {
             case INTERRUPTED -> interruption(description);
             case RANK_LOST -> remote(function, description);
+            case LATE -> timeout(function, description, core.deadline());
         };
     }
 
@@ -165,7 +170,7 @@ final class Failures {
     }
 
     /** Returns the exception for work that was stopped before it was done. */
-    RuntimeException lost(String function, String description) {
+    RuntimeException workStopped(String function, String description) {
         return ending != null
                 ? ofEndedCall(function, description)
                 : new IllegalStateException(
@@ -182,16 +187,16 @@ final class Failures {
     }
 
     /** Returns the exception for a call that the caller has stopped waiting for, after the policy was called. */
-    NcclException abandoned(Abandonment reason, String function) {
+    NcclException abandoned(Reason reason, String function) {
         return abandoned(reason, function, function);
     }
 
-    /** As {@link #abandoned(Abandonment, String)}, with a description of the call. */
-    NcclException abandoned(Abandonment reason, String function, String description) {
+    /** As {@link #abandoned(Reason, String)}, with a description of the call. */
+    NcclException abandoned(Reason reason, String function, String description) {
         return switch (reason) {
-            case LATE -> timedOut(function, description, core.deadline());
             case INTERRUPTED -> interrupted(description);
             case RANK_LOST -> rankLost(function, description);
+            case LATE -> timedOut(function, description, core.deadline());
         };
     }
 
@@ -234,16 +239,16 @@ final class Failures {
         return Stream.of(texts).filter(text -> !text.isEmpty()).collect(Collectors.joining("\n"));
     }
 
-    /** Returns the exception for a comparison of calls that not all ranks joined in time; no native call was made. */
-    NcclException late(String function, String description, Duration limit, Throwable cause) {
+    /** Returns the exception for a call at the store that not all ranks joined in time; no native call was made. */
+    NcclException storeTimedOut(String function, String description, Duration limit, Throwable cause) {
         NcclException failure = timeout(function, description, limit);
         failure.initCause(cause);
         report(failure);
         return failure;
     }
 
-    /** As {@link #late(String, String, Duration, Throwable)}, for a rank that is lost. */
-    NcclException peerLost(String function, String description, Throwable cause) {
+    /** As {@link #storeTimedOut}, for a rank that is lost. */
+    NcclException storeLostRank(String function, String description, Throwable cause) {
         NcclException failure =
                 report(function, description, null).tail(recorded(description)).failed(nccl.ncclRemoteError);
         failure.initCause(cause);
@@ -252,7 +257,7 @@ final class Failures {
     }
 
     /** As {@link #timedOut}, for work that is tracked by {@link #markLate}. */
-    NcclException late(String function, String description, Duration limit) {
+    NcclException workTimedOut(String function, String description, Duration limit) {
         NcclException failure = timeout(function, description, limit);
         report(failure);
         return failure;
@@ -344,16 +349,22 @@ final class Failures {
         });
     }
 
-    /** Ends a call of another thread that may wait for a lost rank. */
-    void endCallOfLostRank() {
-        ending = Abandonment.RANK_LOST;
-        reported = true;
+    /** Ends a call of another thread for a reason. */
+    void endCall(Reason reason) {
+        boolean interrupted = reason == Reason.INTERRUPTED;
+        ending = reason;
+        reported |= reason == Reason.RANK_LOST;
         try {
             OperationLog.Entry last = core.operationLog().last();
-            report(remote(last.function(), last.describe()));
+            NcclException failure = exception(reason, last.function(), last.describe());
+            if (interrupted) {
+                remember(failure);
+            } else {
+                report(failure);
+            }
         } finally {
             // Also without memory for a report: the thread in the call makes one, too.
-            endCall(false);
+            endCall(interrupted);
         }
     }
 
@@ -375,27 +386,6 @@ final class Failures {
         });
     }
 
-    /** Ends a call of another thread that has exceeded the deadline. */
-    void endLateCall() {
-        ending = Abandonment.LATE;
-        try {
-            OperationLog.Entry last = core.operationLog().last();
-            report(timeout(last.function(), last.describe(), core.deadline()));
-        } finally {
-            endCall(false);
-        }
-    }
-
-    /** Ends a call of another thread that was interrupted. */
-    void endInterruptedCall() {
-        ending = Abandonment.INTERRUPTED;
-        try {
-            remember(interruption(core.operationLog().last().describe()));
-        } finally {
-            endCall(true);
-        }
-    }
-
     private void endCall(boolean abort) {
         try {
             if (abort || !core.library().provides("ncclCommRevoke")) {
@@ -412,7 +402,7 @@ final class Failures {
         RankStatusQuery.Result called = queryRankStatus(limit);
         Gate.Pass inside = core.device().isCuda() ? core.inLibrary() : null;
         String carrier = inside == null ? "" : VirtualThreads.ofCarrier(inside.holder());
-        String ras = RasQuery.report(core.library().versionCode());
+        String ras = RasQuery.report(NativeLibrary.versionCode());
         String recorded = recorded(description + ": not done after " + Timeouts.text(limit)
                 + (called.text().isEmpty() ? "" : ". " + called.text()));
         return report(function, description, null)

@@ -5,7 +5,6 @@ import io.github.nccl4j.internal.communicator.HostName;
 import io.github.nccl4j.internal.log.Json;
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.operation.OperationLog;
-import io.github.nccl4j.library.NcclException;
 import io.github.nccl4j.library.SystemText;
 import java.io.IOException;
 import java.lang.System.Logger.Level;
@@ -79,6 +78,9 @@ public final class FlightRecorder {
     /** True once a failure has written the file. Guarded by the lock of the files. */
     private boolean written;
 
+    /** The operations when the failure of another communicator wrote the file, or null. Guarded by the lock of the files. */
+    private OperationLog.Snapshot seen;
+
     /** The time at which the communicator was created, of System.nanoTime. */
     private long begun;
 
@@ -150,11 +152,10 @@ public final class FlightRecorder {
      */
     public String toJson() {
         NcclException failure = communicator.failure();
-        return json(failure == null ? null : failure.getMessage());
+        return json(failure == null ? null : failure.getMessage(), log.snapshot());
     }
 
-    private String json(String failure) {
-        OperationLog.Snapshot snapshot = log.snapshot();
+    private String json(String failure, OperationLog.Snapshot snapshot) {
         Json json = new Json();
         json.begin()
                 .field("format", "nccl4j flight recorder 1")
@@ -363,10 +364,11 @@ public final class FlightRecorder {
         synchronized (FILES) {
             written = true;
             try {
-                write(name, json(failure));
+                write(name, json(failure, atFirstFailure()));
                 for (FlightRecorder other : others) {
                     // A communicator that has failed wrote its own file, at that moment.
                     if (!other.written) {
+                        other.seen = other.log.snapshot();
                         write(folder + "/" + other.fileName(), other.toJson());
                     }
                 }
@@ -377,6 +379,19 @@ public final class FlightRecorder {
                 return "Flight recorder: " + name + " could not be written: " + e;
             }
         }
+    }
+
+    /**
+     * The operations for the file of a failure. If the last one waited when another communicator failed, it may have ended since
+     * only because the program or the watchdog gave up that communicator: the file must show that it waited.
+     */
+    private OperationLog.Snapshot atFirstFailure() {
+        OperationLog.Snapshot now = log.snapshot();
+        if (seen == null || seen.entries().isEmpty()) {
+            return now;
+        }
+        OperationLog.Entry last = seen.entries().get(seen.entries().size() - 1);
+        return last.done() == 0 && last.sequence() == log.recorded() ? seen : now;
     }
 
     private static void write(String name, String json) throws IOException {

@@ -1,6 +1,5 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.library.NcclLibraryException;
 import java.time.Duration;
 import java.util.Objects;
 

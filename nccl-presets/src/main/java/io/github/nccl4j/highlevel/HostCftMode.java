@@ -11,7 +11,7 @@ import io.github.nccl4j.global.nccl;
  * @since 0.1
  */
 @Incubating
-public enum HostCftMode implements NativeConstant {
+public enum HostCftMode {
     /** Endpoints are created with the first window; a failure is an error. */
     ENABLE(nccl.ncclHostCftEnable),
 
@@ -32,7 +32,6 @@ public enum HostCftMode implements NativeConstant {
      *
      * @return the code
      */
-    @Override
     public int code() {
         return code;
     }

@@ -1,6 +1,8 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.cuda.Cuda;
+import io.github.nccl4j.internal.cuda.HostStreams;
+import io.github.nccl4j.internal.cuda.NcclMemory;
 import io.github.nccl4j.internal.memory.Bounds;
 import io.github.nccl4j.internal.memory.StalledDevices;
 import io.github.nccl4j.library.Engine;
@@ -29,6 +31,7 @@ record MemoryAllocation(long address, Runnable free) {
             return new MemoryAllocation(
                     address, () -> free(device, "cudaFree", () -> Cuda.free(device.context(), address)));
         }
+        CudaGraph.refuseOnHost("an allocation");
         if (bytes > Long.MAX_VALUE - HOST_ALIGNMENT) {
             throw new OutOfMemoryError("cannot allocate " + bytes + " bytes of host memory");
         }
@@ -60,6 +63,7 @@ record MemoryAllocation(long address, Runnable free) {
                     + NativeLibrary.path() + (device.isHost() ? ", which is not" : ", which is") + " the host engine");
         }
         if (device.isHost()) {
+            CudaGraph.refuseOnHost("an allocation");
             long address = NcclMemory.allocate(bytes);
             return new MemoryAllocation(address, () -> NcclMemory.free(address));
         }

@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.cuda.Cuda;
+import io.github.nccl4j.internal.cuda.HostStreams;
 import io.github.nccl4j.internal.memory.Address;
 import java.lang.ref.Reference;
 import java.nio.Buffer;
@@ -24,6 +25,7 @@ final class MemoryCopy {
             awaitDefaultOf(device);
             Cuda.copy(device.context(), target, source, bytes);
         } else {
+            CudaGraph.refuseOnHost("a copy that is done when it returns");
             Pointer.memcpy(new Address(target), new Address(source), bytes);
         }
     }
@@ -75,6 +77,7 @@ final class MemoryCopy {
             awaitDefaultOf(device);
             Cuda.set(device.context(), address, value, bytes);
         } else {
+            CudaGraph.refuseOnHost("a fill");
             Pointer.memset(new Address(address), value, bytes);
         }
     }
@@ -107,6 +110,7 @@ final class MemoryCopy {
     }
 
     private static void convertInPlace(ElementType<?> type, long address, Buffer buffer, int count, boolean write) {
+        CudaGraph.refuseOnHost("a copy that is done when it returns");
         int size = type.sizeInBytes();
         int most = CHUNK_BYTES / size;
         for (int at = 0; at < count; ) {

@@ -4,6 +4,10 @@ import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.global.nccl_device;
 import io.github.nccl4j.internal.communicator.CommunicatorState;
 import io.github.nccl4j.internal.cuda.Cuda;
+import io.github.nccl4j.internal.failure.BlockingCall;
+import io.github.nccl4j.internal.failure.Failure;
+import io.github.nccl4j.internal.failure.LastError;
+import io.github.nccl4j.internal.failure.Reason;
 import io.github.nccl4j.internal.memory.Address;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.OperationLog;
@@ -226,14 +230,8 @@ final class NativeCalls {
                 // The call continues and will write its results.
                 core.markStuck();
             }
-            if (!Thread.currentThread().isInterrupted() && mayWaitForLostRank()) {
-                throw core.failures().told(core.failures().rankLost(function, description));
-            }
-            throw core.failures()
-                    .told(
-                            Thread.currentThread().isInterrupted()
-                                    ? core.failures().interrupted(description)
-                                    : core.failures().timedOut(function, description, core.deadline()));
+            Reason reason = Reason.of(Thread.currentThread().isInterrupted(), mayWaitForLostRank());
+            throw core.failures().told(core.failures().abandoned(reason, function, description));
         }
         if (result != nccl.ncclSuccess) {
             throw core.failures().told(core.failures().failed(result, function, description));
@@ -311,7 +309,7 @@ final class NativeCalls {
         }
         polling.lock();
         try {
-            return core.library().lastError(released ? 0 : core.handle());
+            return LastError.current(released ? 0 : core.handle());
         } finally {
             polling.unlock();
         }
@@ -331,7 +329,7 @@ final class NativeCalls {
         // matter.
         boolean isOwn = ofCall != null || core.library().engine() == Engine.HOST && hasAsyncError();
         return new LastError.Messages(
-                isOwn ? text : quoted, NcclLog.warningsOf(core.expectedRank(), core.name(), core.handle(), began));
+                isOwn ? text : quoted, Failure.warnings(core.expectedRank(), core.name(), core.handle(), began));
     }
 
     /** Start of the failed work: of the oldest operation that is not known to be done, else of the last call that waits. */

@@ -1,11 +1,11 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
-import io.github.nccl4j.internal.cuda.LibraryTexts;
+import io.github.nccl4j.internal.binding.LibraryTexts;
+import io.github.nccl4j.internal.failure.Status;
 import io.github.nccl4j.internal.memory.Address;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.library.NativeLibrary;
-import io.github.nccl4j.library.NcclLibraryException;
 import io.github.nccl4j.library.SecretFile;
 import io.github.nccl4j.library.StructInitializers;
 import io.github.nccl4j.nccl.ncclEncryptionConfig_t;

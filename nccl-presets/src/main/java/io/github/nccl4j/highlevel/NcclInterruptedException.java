@@ -1,7 +1,5 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.library.NcclException;
-
 /**
  * Thrown if a thread was interrupted while it waited for other ranks or for work on the device. The communicator was
  * aborted; the progress of the call on the other ranks is unknown. The thread's interrupt status is set.

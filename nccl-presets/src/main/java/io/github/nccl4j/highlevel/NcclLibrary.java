@@ -1,10 +1,11 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.global.nccl;
-import io.github.nccl4j.internal.cuda.CudaBanner;
+import io.github.nccl4j.internal.binding.CudaBanner;
+import io.github.nccl4j.internal.config.SharedGpus;
+import io.github.nccl4j.internal.diagnostics.Interception;
+import io.github.nccl4j.internal.failure.Failure;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NativeLibrary;
-import io.github.nccl4j.library.NcclLibraryException;
 import io.github.nccl4j.library.SystemText;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -33,8 +34,11 @@ import java.util.Optional;
 public final class NcclLibrary {
     private static NcclLibrary loaded;
 
+    static {
+        Failure.connect(NcclResultException::of, NcclLog::warningsOf);
+    }
+
     private final Path path;
-    private final int versionCode;
     private final Version version;
     private final Engine engine;
     private final Flavor flavor;
@@ -51,6 +55,9 @@ public final class NcclLibrary {
         /** VCCL: a modified NCCL, of which some versions have {@code ncclAlltoAllv}. */
         VCCL("VCCL"),
 
+        /** ByteDance's veCCL: a modified NCCL. */
+        VECCL("veCCL"),
+
         /** AMD's RCCL. */
         RCCL("RCCL"),
 
@@ -66,8 +73,7 @@ public final class NcclLibrary {
 
     private NcclLibrary() {
         NcclLog.startBySetting();
-        versionCode = NativeLibrary.versionCode();
-        version = Version.of(versionCode);
+        version = Version.of(NativeLibrary.versionCode());
         path = SystemText.path(NativeLibrary.path());
         engine = NativeLibrary.engine();
         flavor = flavorOf(engine);
@@ -89,26 +95,14 @@ public final class NcclLibrary {
         }
     }
 
-    /**
-     * The library's last error, if a call of the program caused it; else empty. The call that determines VCCL's form of
-     * ncclAlltoAllv leaves an error, which is removed here.
-     */
-    String news(String lastError) {
-        String text = lastError == null ? "" : lastError.strip();
-        boolean isOurs = flavor == Flavor.VCCL && text.contains("corrupted comm object") && provides("ncclAlltoAllv");
-        return isOurs ? "" : text;
-    }
-
-    /** The library's last error of a communicator, or of all communicators for 0; empty if there is none. */
-    String lastError(long communicator) {
-        return provides("ncclGetLastError") ? news(nccl.ncclGetLastError(communicator)) : "";
-    }
-
     private static Flavor flavorOf(Engine engine) {
         return switch (engine) {
             case HOST -> Flavor.HOST;
             case RCCL -> Flavor.RCCL;
-            case NCCL -> NativeLibrary.isVccl() ? Flavor.VCCL : Flavor.NCCL;
+            case NCCL ->
+                NativeLibrary.isVccl()
+                        ? Flavor.VCCL
+                        : NativeLibrary.provides("ncclEnablePcieQos") ? Flavor.VECCL : Flavor.NCCL;
         };
     }
 
@@ -201,10 +195,6 @@ public final class NcclLibrary {
         return version;
     }
 
-    int versionCode() {
-        return versionCode;
-    }
-
     /**
      * Returns the engine of the library.
      *
@@ -265,7 +255,7 @@ public final class NcclLibrary {
      * @return true if NCCL creates such communicators; false on the host engine, which has no GPUs
      */
     public boolean sharesGpus() {
-        return SharedGpus.areAllowed(this);
+        return SharedGpus.areAllowed(engine, version);
     }
 
     /**

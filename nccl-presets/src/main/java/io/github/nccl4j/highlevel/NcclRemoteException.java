@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.failure.Failure;
 import java.util.Arrays;
 import java.util.List;
 

@@ -1,6 +1,6 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.library.NcclException;
+import io.github.nccl4j.internal.failure.Failure;
 import io.github.nccl4j.library.SystemText;
 import java.nio.file.Path;
 import java.util.List;
@@ -50,6 +50,21 @@ public sealed class NcclResultException extends NcclException
 
     /** NCCL's last warnings; null in an exception that came from another process. */
     private final transient List<NcclLog.Line> warnings;
+
+    /** Returns the exception of the class for a failure. */
+    static NcclResultException of(Failure failure) {
+        Result result = failure.result();
+        if (result.equals(Result.REMOTE_ERROR)) {
+            return new NcclRemoteException(failure);
+        }
+        if (result.equals(Result.TIMEOUT)) {
+            return new NcclTimeoutException(failure);
+        }
+        if (result.equals(Result.INVALID_ARGUMENT) || result.equals(Result.INVALID_USAGE)) {
+            return new NcclUsageException(failure);
+        }
+        return new NcclResultException(failure);
+    }
 
     NcclResultException(Failure failure) {
         super(failure.message());

@@ -1,5 +1,7 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.failure.Failure;
+
 /**
  * Thrown if NCCL refused a call because of its arguments, or because the call is not allowed in the present state:
  * {@link Result#INVALID_ARGUMENT} or {@link Result#INVALID_USAGE}. The program must be corrected; the same call fails

@@ -1,6 +1,5 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.library.NcclException;
 import java.util.Map;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;

@@ -11,7 +11,7 @@ import io.github.nccl4j.global.nccl;
  * @see CommunicatorConfig.Builder#nvlsHostMode
  * @since 0.1
  */
-public enum NvlsHostMode implements NativeConstant {
+public enum NvlsHostMode {
     /** Disables nothing: NVLS is used wherever possible. */
     ENABLE(nccl.ncclNvlsHostModeEnable),
 
@@ -35,7 +35,6 @@ public enum NvlsHostMode implements NativeConstant {
      *
      * @return the bits
      */
-    @Override
     public int code() {
         return code;
     }

@@ -3,7 +3,6 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.internal.memory.Bounds;
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.operation.OperationKind.Shape;
-import io.github.nccl4j.library.NcclLibraryException;
 
 /**
  * Checks of the arguments of a communicator's operations, before NCCL is called. The methods of the hot path leave the

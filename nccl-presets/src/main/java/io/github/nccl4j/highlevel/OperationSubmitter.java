@@ -1,7 +1,9 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.config.FaultyAlgorithm;
 import io.github.nccl4j.internal.cuda.Cuda;
+import io.github.nccl4j.internal.failure.BlockingCall;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.Operation;
 import io.github.nccl4j.internal.operation.OperationKind;
@@ -14,8 +16,8 @@ import java.util.Objects;
 
 /**
  * Passes all operations of a communicator to NCCL, after the checks. On the plain path, NCCL is called at once. With an
- * open group, the operation is added to the group. In a capture, on host memory, and while calls are compared or
- * observed, the buffers are held during the call.
+ * open group, the operation is added to the group. In a capture, and while calls are compared or observed, the buffers
+ * are held during the call.
  *
  * <p>The plain path passes numbers; the other paths fill an {@link Operation}. For the communicator's thread; the gate
  * refuses other threads.
@@ -41,11 +43,17 @@ final class OperationSubmitter {
     private final boolean compared;
 
     /**
-     * {@link #SPECIAL} if operations of this communicator can't take the plain path: on host memory, if calls are
-     * compared, and with windows on which some operations of NCCL are faulty; else 0. Not volatile: one thread at a
-     * time uses the communicator.
+     * {@link #SPECIAL} if operations of this communicator can't take the plain path: if calls are compared, and with
+     * windows on which some operations of NCCL are faulty; else 0. Not volatile: one thread at a time uses the
+     * communicator.
      */
     private int special;
+
+    /**
+     * True on host memory, which the call itself reads: the buffers are pinned during the call, and a virtual thread
+     * can't take the plain path, because in the default stream the host engine waits for the other ranks within the call.
+     */
+    private final boolean onHost;
 
     /** True if calls must exclude a {@link FaultyAlgorithm}. */
     private final boolean excludes;
@@ -66,14 +74,16 @@ final class OperationSubmitter {
         this.compared = compared;
         gate = core.gate();
         direct = new DirectCallGroup(core, gate, log);
-        special = core.isOnHost() || compared ? SPECIAL : 0;
+        onHost = core.isOnHost();
+        special = compared ? SPECIAL : 0;
         windows.onFaults(() -> special = SPECIAL);
-        excludes = FaultyAlgorithm.mustBeExcluded(core.library());
+        excludes = FaultyAlgorithm.mustBeExcluded(
+                core.library().engine(), core.library().version());
     }
 
     /** Negative if an operation can't take the plain path. */
     private int further() {
-        return special | SlowPath.sign();
+        return special | SlowPath.sign() | (onHost && VirtualThreads.isCurrent() ? SPECIAL : 0);
     }
 
     /* The operations. */
@@ -129,13 +139,10 @@ final class OperationSubmitter {
      * @param second their other buffer; null if there is none
      */
     CallGroup callGroup(DeviceBuffer<?> first, DeviceBuffer<?> second) {
-        if (further() >= 0) {
-            return direct.begin();
+        if (further() < 0) {
+            return new BatchedCallGroup(core);
         }
-        // In the default stream, the host engine waits for the other ranks within the call, which a virtual thread must
-        // not.
-        boolean isPlainOnHost = core.isOnHost() && !compared && SlowPath.sign() >= 0 && !VirtualThreads.isCurrent();
-        return isPlainOnHost ? direct.begin(first, second) : new BatchedCallGroup(core);
+        return onHost ? direct.begin(first, second) : direct.begin();
     }
 
     /* The paths. */
@@ -172,6 +179,39 @@ final class OperationSubmitter {
                 return;
             }
         }
+        if (onHost) {
+            pinned(kind, send, recv, count, op, peer, stream, config);
+        } else {
+            now(kind, send, recv, count, op, peer, stream, config);
+        }
+    }
+
+    private void pinned(
+            OperationKind kind,
+            DeviceBuffer<?> send,
+            DeviceBuffer<?> recv,
+            long count,
+            ReduceOp op,
+            int peer,
+            CudaStream stream,
+            CollectiveConfig config) {
+        send.pinBoth(recv);
+        try {
+            now(kind, send, recv, count, op, peer, stream, config);
+        } finally {
+            send.unpinBoth(recv);
+        }
+    }
+
+    private void now(
+            OperationKind kind,
+            DeviceBuffer<?> send,
+            DeviceBuffer<?> recv,
+            long count,
+            ReduceOp op,
+            int peer,
+            CudaStream stream,
+            CollectiveConfig config) {
         int type = checks.typeCode(send);
         if (config == null) {
             now(kind.code(), send.address, recv.address, count, type, code(op), peer, 0, stream, null);
@@ -210,6 +250,16 @@ final class OperationSubmitter {
             now(kind.code(), send, recv, count, type.code(), code(op), peer, 0, stream, null);
         } else {
             configured(kind, null, null, send, recv, count, type.code(), op, peer, stream, config);
+        }
+    }
+
+    /** Submits the only operation of a plan, which keeps its buffers; not in a group or a capture. */
+    void submit(Operation planned) {
+        Gate.Pass pass = gate.enter();
+        try {
+            perform(planned, null, pass);
+        } finally {
+            pass.leave();
         }
     }
 
@@ -385,8 +435,7 @@ final class OperationSubmitter {
     }
 
     /**
-     * Submits with pinned buffers, so that closing a buffer does not free its memory: in a capture, and on host memory,
-     * which the call itself reads.
+     * Submits with pinned buffers, so that closing a buffer does not free its memory: in a capture, and on host memory.
      */
     private void held(
             int code,
@@ -450,20 +499,24 @@ final class OperationSubmitter {
             }
             Operation operation = current;
             operation.set(code, send, recv, count, type, op, peer, extra, stream.handle);
-            if (compared) {
-                compare(operation, config);
-            }
-            JfrEvents.OperationEvent event = Jfr.recording ? JfrEvents.operation() : null;
-            operation.record(log, pass, 0);
-            int result = call(operation);
-            if (event != null) {
-                JfrEvents.end(event, core);
-            }
-            if (result != nccl.ncclSuccess) {
-                settle(result, config);
-            }
+            perform(operation, config, pass);
         } finally {
             pass.leave();
+        }
+    }
+
+    private void perform(Operation operation, CollectiveConfig config, Gate.Pass pass) {
+        if (compared) {
+            compare(operation, config);
+        }
+        JfrEvents.OperationEvent event = Jfr.recording ? JfrEvents.operation() : null;
+        operation.record(log, pass, 0);
+        int result = call(operation);
+        if (event != null) {
+            JfrEvents.end(event, core);
+        }
+        if (result != nccl.ncclSuccess) {
+            settle(result, config);
         }
     }
 
@@ -473,9 +526,9 @@ final class OperationSubmitter {
             // In the default stream, the host engine waits for the other ranks within the call.
             return BlockingCall.runToCompletion(() -> operation.call(core.handle()), core::endInterruptedCall);
         }
-        return CudaGraph.ofThread() == null
-                ? operation.call(core.handle())
-                : Cuda.whileCapturing(() -> operation.call(core.handle()));
+        return CudaGraph.isThreadCapturingCuda()
+                ? Cuda.whileCapturing(() -> operation.call(core.handle()))
+                : operation.call(core.handle());
     }
 
     private void compare(Operation operation, CollectiveConfig config) {

@@ -1,6 +1,8 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.cuda.Cuda;
+import io.github.nccl4j.internal.cuda.DeviceStreams;
+import io.github.nccl4j.internal.cuda.HostStreams;
 import io.github.nccl4j.internal.operation.OperationLog;
 import io.github.nccl4j.internal.threads.DaemonThreads;
 import io.github.nccl4j.internal.threads.Suppressed;

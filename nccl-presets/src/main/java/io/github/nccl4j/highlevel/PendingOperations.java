@@ -1,5 +1,7 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.cuda.DeviceStreams;
+import io.github.nccl4j.internal.cuda.HostStreams;
 import io.github.nccl4j.internal.operation.OperationLog;
 import io.github.nccl4j.internal.threads.PolledFutures;
 import java.lang.ref.WeakReference;

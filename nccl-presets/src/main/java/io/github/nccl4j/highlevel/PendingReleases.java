@@ -1,6 +1,8 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.cuda.Cuda;
+import io.github.nccl4j.internal.cuda.DeviceStreams;
+import io.github.nccl4j.internal.cuda.HostStreams;
 import java.lang.System.Logger.Level;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;

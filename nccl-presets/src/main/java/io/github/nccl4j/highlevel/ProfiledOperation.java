@@ -12,7 +12,7 @@ import java.util.OptionalLong;
  * An operation as NCCL's profiler interface reports it: the algorithm that NCCL chose, and the times of the kernel.
  *
  * <p><b>Times.</b> A kernel has several channels. It starts with the first channel and ends with the last one, by the clock of
- * the GPU. The kernel waits for the other ranks, so its time contains the time by which they come late. {@link #queued} compares
+ * the GPU. The kernel waits for the other ranks, so its time includes their delays. {@link #queued} compares
  * the clocks of CPU and GPU, whose difference is estimated from the smallest delay between an event and its report; it is
  * too long by some microseconds.
  *
@@ -26,7 +26,7 @@ import java.util.OptionalLong;
  * @param function the C function without a configuration, such as "ncclAllReduce"
  * @param sequence the number of the operation in the {@link FlightRecorder} of the communicator; empty for sends and receives,
  *     for operations that the recorder does not have any more, and for communicators of other code
- * @param number NCCL's number of the collective among those of its function, from 0; of a send or receive that among those
+ * @param number for a collective, NCCL's number among the calls of its function, from 0; for a send or receive, the number
  *     since the recording began
  * @param count the number of elements that the call passed; NCCL counts the bytes of some functions
  * @param type NCCL's name of the element type, such as "ncclFloat32"

@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.binding.ProfilerQueue;
+import io.github.nccl4j.internal.diagnostics.InspectorFile;
 import io.github.nccl4j.internal.log.ProfileAssembler;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.OperationKind;
@@ -48,16 +49,16 @@ import java.util.function.Consumer;
  * whose sequence number is that of the event {@code nccl4j.Operation}; and to {@linkplain #writeTo files} in the format of NCCL
  * Inspector, which {@code nccl4j analyze} shows beside its records. {@code nccl-micrometer} makes histograms.
  *
- * <p><b>Other plugins.</b> NCCL loads one plugin. If {@code NCCL_PROFILER_PLUGIN} named another one, or if the library
- * {@code libnccl-profiler.so} is found, this one passes every event on to it.
+ * <p><b>Other plugins.</b> NCCL loads one plugin. If {@code NCCL_PROFILER_PLUGIN} names another plugin, or if the library
+ * {@code libnccl-profiler.so} is found, this plugin passes every event on to that one.
  *
  * <p><b>Cost.</b> NCCL's threads write into a queue of 32768 records. They never wait: if the queue is full, records are dropped, and
  * {@link #statistics} counts them. A thread reads the queue every 10 ms. NCCL's own measurement of kernels makes small operations
  * slower, by a fifth to a third of the time of a call; with NCCL 2.31 and newer also while nothing is recorded, because NCCL would report
- * wrong times after it was switched.
+ * wrong times each time that recording starts again.
  *
  * <p><b>Memory.</b> Before 2.32, NCCL needs 34 MiB in {@code /dev/shm} for each rank of each communicator to report kernels, and
- * ends the process without them. Where less is free, operations are recorded without times of their kernels, and a warning
+ * ends the process without them. If less is free, operations are recorded without the times of their kernels, and a warning
  * is logged.
  *
  * <p><b>Libraries.</b> NCCL 2.27 and newer, VCCL of the same age, and the host engine, whose operations have one channel and the
@@ -227,8 +228,8 @@ public final class Profiler {
 
     /**
      * Adds a subscriber, which gets every operation when its kernel has ended; the operations of a communicator in no certain
-     * order. It is called in one thread at a time, and must not wait: meanwhile the queue can become full. Its exceptions are
-     * logged.
+     * order. It is called in one thread at a time, and must not wait, because the queue can become full meanwhile. Its
+     * exceptions are logged.
      *
      * @param subscriber the subscriber
      * @return the subscription
@@ -272,14 +273,20 @@ public final class Profiler {
         }
     }
 
-    /** Starts the profiler if a setting asks for it; called before a communicator is created. */
+    /**
+     * Starts the profiler if a setting asks for it; called before a communicator is created. A second thread waits until the first
+     * one has done so: NCCL must not look for plugins before.
+     */
     static void startBySetting() {
         synchronized (LOCK) {
-            if (settingRead) {
-                return;
+            if (!settingRead) {
+                settingRead = true;
+                readSetting();
             }
-            settingRead = true;
         }
+    }
+
+    private static void readSetting() {
         String wanted = SystemText.property(PROPERTY);
         if (wanted == null) {
             wanted = SystemText.environment().getOrDefault("NCCL4J_PROFILE", "");

@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.communicator.HostName;
+import io.github.nccl4j.internal.config.SharedGpus;
 import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.Rendezvous;
@@ -41,7 +42,7 @@ final class RankHandshake {
     /** Library and device of a rank, as text for the other ranks. The GPU is empty if ranks may share it. */
     private record Description(String engine, String gpu, String location) {
         static Description of(NcclLibrary library, int device) {
-            boolean isAlone = device != OwnDevice.HOST && !SharedGpus.areAllowed(library);
+            boolean isAlone = device != OwnDevice.HOST && !library.sharesGpus();
             String gpu = isAlone ? Cuda.uuid(device) : "";
             String location = device == OwnDevice.HOST ? Device.host().toString() : Device.cudaName(device);
             return new Description(library.engine().toString(), gpu, location + " of " + HostName.get());

@@ -1,15 +1,17 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.highlevel.MemberAgreement.Decision;
-import io.github.nccl4j.highlevel.MemberAgreement.Means;
-import io.github.nccl4j.highlevel.MemberAgreement.Member;
+import io.github.nccl4j.internal.recovery.MemberAgreement;
+import io.github.nccl4j.internal.recovery.MemberAgreement.Decision;
+import io.github.nccl4j.internal.recovery.MemberAgreement.Means;
+import io.github.nccl4j.internal.recovery.MemberAgreement.Member;
+import io.github.nccl4j.internal.recovery.StateSource;
 import io.github.nccl4j.internal.threads.Timeouts;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.RendezvousTimeoutException;
 import io.github.nccl4j.launch.Store;
-import io.github.nccl4j.library.NcclException;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.Supplier;
@@ -84,6 +86,9 @@ public final class Recovery implements AutoCloseable {
     private int boundary;
     /** True if the members have changed since {@link #admit} has said so. */
     private boolean changed;
+
+    /** True if this rank has lost the store, or the others count it as lost, and its communicator may not know yet. */
+    private boolean isCutOff;
     /** False while the state of this process is not that of the others. */
     private boolean hasState;
 
@@ -239,31 +244,68 @@ public final class Recovery implements AutoCloseable {
      */
     @Incubating
     public long broadcastState(long step, CudaStream stream, DeviceBuffer<?>... state) {
-        StateBroadcast broadcast = new StateBroadcast(communicator, stream, List.of(state));
+        List<DeviceBuffer<?>> buffers = List.of(state);
+        List<String> described = buffers.stream()
+                .map(buffer -> buffer.length() + " " + buffer.type())
+                .toList();
         Rendezvous all = agreement.scope(round, "state", members);
-        StateBroadcast.Source source = guard("Recovery.broadcastState", () -> broadcast.source(all, hasState, step));
+        StateSource source = guard(
+                "Recovery.broadcastState",
+                () -> StateSource.find(all, hasState, step, described, communicator.deadline()));
         if (hasState && step != source.step()) {
-            broadcast.byCopies(source);
+            broadcastToCopies(source.rank(), buffers, stream);
         } else {
-            broadcast.inPlace(source);
+            broadcast(source.rank(), buffers, stream);
         }
         hasState = true;
         return source.step();
     }
 
-    /** Makes a call at the store; a failure of it that another rank causes becomes that of an operation. */
+    private void broadcast(int source, List<? extends DeviceBuffer<?>> buffers, CudaStream stream) {
+        buffers.forEach(buffer -> communicator.broadcast(buffer, source, stream));
+        communicator.work(stream).await();
+    }
+
+    /** Receives the state into copies, and copies them to the buffers when all have arrived. */
+    private void broadcastToCopies(int source, List<DeviceBuffer<?>> buffers, CudaStream stream) {
+        List<Copy<?>> copies = new ArrayList<>();
+        try {
+            for (DeviceBuffer<?> buffer : buffers) {
+                copies.add(Copy.of(buffer));
+            }
+            broadcast(source, copies.stream().map(Copy::copy).toList(), stream);
+            copies.forEach(Copy::back);
+        } finally {
+            copies.forEach(copy -> copy.copy.close());
+        }
+    }
+
+    private record Copy<T extends Element>(DeviceBuffer<T> buffer, DeviceBuffer<T> copy) {
+        static <T extends Element> Copy<T> of(DeviceBuffer<T> buffer) {
+            return new Copy<>(buffer, buffer.device().allocate(buffer.type(), buffer.length()));
+        }
+
+        void back() {
+            buffer.copyFrom(copy);
+        }
+    }
+
+    /** Makes a call at the store. A failure that another rank caused is rethrown as an operation's exception. */
     private <T> T guard(String function, Supplier<T> call) {
         try {
             return call.get();
         } catch (RendezvousException failure) {
             CommunicatorCore core = communicator.core();
+            isCutOff = true;
             if (agreement.isAnyLost(members, NOTICE)) {
+                isCutOff = false;
                 core.peers().awaitLoss(NOTICE);
                 throw (NcclException)
                         core.failures().rankLost(function, function).initCause(failure);
             }
             if (failure instanceof RendezvousTimeoutException) {
-                throw core.failures().late(function, function, communicator.deadline(), failure);
+                isCutOff = false;
+                throw core.failures().storeTimedOut(function, function, communicator.deadline(), failure);
             }
             throw failure;
         }
@@ -429,9 +471,16 @@ public final class Recovery implements AutoCloseable {
         return done ? made : null;
     }
 
-    /** Closes the communicator; see {@link Communicator#close}. */
+    /**
+     * Closes the communicator; see {@link Communicator#close}. Aborts it if {@link #admit} or {@link #broadcastState} has found
+     * that this rank has lost the store, or that the others count it as lost: they do not take part in the end.
+     */
     @Override
     public void close() {
-        communicator.close();
+        if (isCutOff) {
+            communicator.abort();
+        } else {
+            communicator.close();
+        }
     }
 }

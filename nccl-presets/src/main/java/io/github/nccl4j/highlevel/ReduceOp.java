@@ -6,7 +6,7 @@ import java.util.List;
 /**
  * A reduction operator, which combines the elements of the ranks.
  *
- * <p>This class is no enumeration, because programs can create operators at run time, such as {@link PreMulSum}.
+ * <p>This class is not an enum, because programs can create operators at run time, such as {@link PreMulSum}.
  * Programs cannot extend this class. The constants are immutable and may be used in any thread.
  *
  * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/types.html">NCCL: types</a>

@@ -13,7 +13,10 @@ public enum ShrinkFlag {
     /** The communicator is healthy and its work has finished. */
     DEFAULT(nccl.NCCL_SHRINK_DEFAULT),
 
-    /** A rank is lost: outstanding work is aborted first. */
+    /**
+     * A rank is lost: outstanding work is aborted first. All ranks then end the communicator with {@link Communicator#abort}:
+     * since NCCL 2.31.2, {@link Communicator#close} of a survivor waits for the excluded ranks of its host, until the deadline.
+     */
     ABORT(nccl.NCCL_SHRINK_ABORT);
 
     private final int code;

@@ -1,7 +1,6 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.threads.Timeouts;
-import io.github.nccl4j.library.NcclException;
 import java.time.Duration;
 
 /**

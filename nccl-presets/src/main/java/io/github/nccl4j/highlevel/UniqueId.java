@@ -1,8 +1,8 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.failure.Status;
 import io.github.nccl4j.internal.memory.NativeMemory;
-import io.github.nccl4j.library.NcclLibraryException;
 import java.security.MessageDigest;
 import java.util.Arrays;
 import java.util.HexFormat;

@@ -2,6 +2,8 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.communicator.CommunicatorState;
+import io.github.nccl4j.internal.failure.LastError;
+import io.github.nccl4j.internal.failure.Reason;
 import io.github.nccl4j.internal.threads.CheckLoop;
 import io.github.nccl4j.internal.threads.DaemonThreads;
 import io.github.nccl4j.internal.threads.Gate;
@@ -122,12 +124,12 @@ final class Watchdog {
                 interrupted = interrupted == 0 ? now : interrupted;
                 if (now - interrupted >= LONGEST_PAUSE) {
                     handled = true;
-                    handle("interrupt", core.failures()::endInterruptedCall, () -> handled = false);
+                    handle("interrupt", () -> core.failures().endCall(Reason.INTERRUPTED), () -> handled = false);
                 }
             } else if (now - since - LONGEST_PAUSE > limit) {
                 // Later than threads that wait in Java, which have the same deadline.
                 handled = true;
-                handle("deadline", core.failures()::endLateCall, () -> handled = false);
+                handle("deadline", () -> core.failures().endCall(Reason.LATE), () -> handled = false);
             }
         }
 
@@ -143,7 +145,7 @@ final class Watchdog {
             if (inside != null) {
                 if (!lossEndedCall && now - Math.max(since, loss) >= LOSS_PATIENCE) {
                     lossEndedCall = true;
-                    handle("lost rank", core.failures()::endCallOfLostRank, () -> lossEndedCall = false);
+                    handle("lost rank", () -> core.failures().endCall(Reason.RANK_LOST), () -> lossEndedCall = false);
                 }
             } else if (!lossReported
                     && now - loss >= LOSS_PATIENCE

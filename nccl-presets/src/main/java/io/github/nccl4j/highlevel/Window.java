@@ -5,7 +5,6 @@ import io.github.nccl4j.global.nccl_device;
 import io.github.nccl4j.internal.communicator.CommunicatorState;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.Deferred;
-import io.github.nccl4j.library.NcclLibraryException;
 import java.util.Collections;
 import java.util.EnumSet;
 import java.util.OptionalLong;
@@ -106,7 +105,7 @@ public final class Window implements AutoCloseable {
 
         @Override
         public int call() {
-            int bits = NativeConstant.combine(flags);
+            int bits = flags.stream().mapToInt(WindowFlag::code).reduce(0, (all, flag) -> all | flag);
             return core.calls()
                     .onDevice(() -> nccl.ncclCommWindowRegister(
                             core.handle(), buffer.address, buffer.sizeInBytes(), cell.address(), bits));

@@ -9,7 +9,7 @@ import io.github.nccl4j.global.nccl;
  *
  * @since 0.1
  */
-public enum WindowFlag implements NativeConstant {
+public enum WindowFlag {
     /** No flag: the window speeds up communication of its memory. */
     DEFAULT(nccl.NCCL_WIN_DEFAULT, new Version(2, 27, 3)),
 
@@ -44,7 +44,6 @@ public enum WindowFlag implements NativeConstant {
      *
      * @return the bits
      */
-    @Override
     public int code() {
         return code;
     }

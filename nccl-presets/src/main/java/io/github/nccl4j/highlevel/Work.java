@@ -84,9 +84,13 @@ public final class Work {
     public boolean isDone() {
         Progress now = progress(false);
         if (now == Progress.LOST) {
-            throw told(core.failures().lost(last.function(), toString()));
+            throw told(lost());
         }
         return now == Progress.DONE;
+    }
+
+    private RuntimeException lost() {
+        return core.failures().workStopped(last.function(), toString());
     }
 
     /** Returns true if the work is done or lost. */
@@ -206,7 +210,10 @@ public final class Work {
         for (int asked = 0; !isDone(); asked++) {
             long passed = System.nanoTime() - start;
             if (passed >= nextCheck) {
-                checkErrors();
+                RuntimeException error = error();
+                if (error != null) {
+                    throw told(error);
+                }
                 nextCheck = passed + ERROR_CHECK_NANOSECONDS;
             }
             if (passed >= limit) {
@@ -237,16 +244,16 @@ public final class Work {
         }
     }
 
-    /** Throws if NCCL reports an error, or the store a lost rank. */
-    private void checkErrors() {
+    /** Returns the exception for an error that NCCL reports, or for a rank that the store has lost; else null. */
+    private RuntimeException error() {
         if (core.calls().mayWaitForLostRank()) {
             markLate();
-            throw told(core.failures().rankLostDuringWork(last.function(), toString()));
+            return core.failures().rankLostDuringWork(last.function(), toString());
         }
         int result = core.calls().poll();
-        if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
-            throw told(core.failures().failed(result, last.function(), toString()));
-        }
+        return result == nccl.ncclSuccess || result == nccl.ncclInProgress
+                ? null
+                : core.failures().failed(result, last.function(), toString());
     }
 
     private RuntimeException told(RuntimeException thrown) {
@@ -266,8 +273,8 @@ public final class Work {
     /**
      * Returns a future for the work. The executor completes it: normally when the work is done, exceptionally as {@link
      * #await()} would throw. Actions that depend on the future run on the executor too, unless they are added after the
-     * completion. An executor with fewer threads than actions that wait for each other's operations makes them wait until
-     * the deadline. If the work is done already, or its failure is known, the future is complete when this method
+     * completion. If more actions wait for each other's operations than the executor has threads, they wait until the
+     * deadline. If the work is done already, or its failure is known, the future is complete when this method
      * returns. Cancelling the future does not affect the work.
      *
      * @param executor completes the future, and calls the communicator's {@link FailurePolicy} if the work fails. If it
@@ -302,21 +309,23 @@ public final class Work {
         return System.nanoTime() - start > Timeouts.nanoseconds(limit);
     }
 
+    /** For futures. What it throws does not count as told: perhaps the program never looks at its future. */
     private boolean isDoneInTime(long start, Duration limit) {
-        if (isDone()) {
-            return true;
+        Progress now = progress(false);
+        RuntimeException failure = now == Progress.LOST ? lost() : now == Progress.PENDING ? error() : null;
+        if (failure == null && now == Progress.PENDING && isPast(start, limit)) {
+            failure = timedOut(limit);
         }
-        checkErrors();
-        if (isPast(start, limit)) {
-            throw told(timedOut(limit));
+        if (failure != null) {
+            throw failure;
         }
-        return false;
+        return now == Progress.DONE;
     }
 
     /** Returns the exception for work that timed out. */
     RuntimeException timedOut(Duration limit) {
         markLate();
-        return core.failures().late(last.function(), toString(), limit);
+        return core.failures().workTimedOut(last.function(), toString(), limit);
     }
 
     private void markLate() {

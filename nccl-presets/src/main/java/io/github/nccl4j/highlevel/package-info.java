@@ -5,7 +5,7 @@
  * <p>The main classes:
  *
  * <ul>
- *   <li>{@link io.github.nccl4j.highlevel.Communicator}: one rank's handle of a group of ranks, with every operation.
+ *   <li>{@link io.github.nccl4j.highlevel.Communicator}: a rank's handle to a group of ranks, with every operation.
  *       It is created from a {@link io.github.nccl4j.highlevel.UniqueId}, with settings by a {@link
  *       io.github.nccl4j.highlevel.CommunicatorBuilder}, such as a {@link
  *       io.github.nccl4j.highlevel.CommunicatorConfig}.
@@ -21,7 +21,7 @@
  *       constants of {@code nccl.h}, each with its code, which the calls of {@link io.github.nccl4j.global.nccl} take.
  *   <li>{@link io.github.nccl4j.highlevel.NcclLibrary}: the library of the process, its version and its functions;
  *       {@link io.github.nccl4j.highlevel.NcclEncryption}: a key for NCCL's TCP connections.
- *   <li>{@link io.github.nccl4j.library.NcclException}: the superclass of all failures, and {@link
+ *   <li>{@link io.github.nccl4j.highlevel.NcclException}: the superclass of all failures, and {@link
  *       io.github.nccl4j.highlevel.NcclResultException}: an error that a function of NCCL returned.
  * </ul>
  *

@@ -1,6 +1,6 @@
 package io.github.nccl4j.launch;
 
-import io.github.nccl4j.library.NcclException;
+import io.github.nccl4j.highlevel.NcclException;
 import org.jspecify.annotations.NullUnmarked;
 
 /**

@@ -14,8 +14,13 @@ import java.util.List;
  * }
  * }</pre>
  *
- * <p><b>Keys.</b> A key keeps its value until it is deleted or the store ends, also if the rank that has set it is lost. Calls
- * with keys are not collective. A call sees the values that were set before it began.
+ * <p><b>Keys.</b> A key is any text without a slash, of 1 to 1024 bytes in UTF-8. It keeps its value until it is deleted or the
+ * store ends, also if the rank that has set it is lost. Calls with keys are not collective. A call sees the values that were set
+ * before it began. Arguments are checked before anything is sent. Values are copied: a caller may change an array that it has
+ * passed or got.
+ *
+ * <p><b>Waiting.</b> A timeout of zero asks for what is set already. After a call that was interrupted or not in time, the store
+ * can be used further.
  *
  * <p><b>Processes of a rank.</b> A process that joins as a rank that is lost, or that has closed its store, takes its place: it is
  * the next attempt of that rank. Collective calls of the store then fail, because they need the first process of each rank;
@@ -44,7 +49,7 @@ public interface Store extends Rendezvous {
     /**
      * Sets the value of a key, or replaces it. Calls that wait for the key return.
      *
-     * @param key the key; not empty, without a slash
+     * @param key the key; not empty, without a slash, at most 1024 bytes
      * @param value the value, at most {@value Rendezvous#LONGEST_VALUE} bytes
      * @throws IllegalArgumentException if the key or the value can't be used
      * @throws RendezvousTimeoutException if the store does not respond in time
@@ -53,33 +58,33 @@ public interface Store extends Rendezvous {
     void set(String key, byte[] value);
 
     /**
-     * Waits until a key has a value.
+     * Waits until a key has a value. A call that waits for longer than 10 seconds logs the key.
      *
-     * @param key the key; not empty, without a slash
+     * @param key the key; not empty, without a slash, at most 1024 bytes
      * @param timeout the time to wait
      * @return the value
      * @throws IllegalArgumentException if the key can't be used, or the timeout is negative
-     * @throws RendezvousTimeoutException if the key is not set in time
+     * @throws RendezvousTimeoutException if the key is not set in time; the message names the key and the timeout
      * @throws RendezvousException if a rank has aborted, the connection is lost, or this thread is interrupted
      */
     byte[] get(String key, Duration timeout);
 
     /**
-     * Waits until all given keys have values.
+     * Waits until all given keys have values. A call that waits for longer than 10 seconds logs for which keys.
      *
-     * @param keys the keys; not empty, without slashes
-     * @param timeout the time to wait
+     * @param keys the keys, each as for {@link #get}; without keys, the call returns at once
+     * @param timeout the time to wait for all keys together
      * @throws IllegalArgumentException if a key can't be used, or the timeout is negative
-     * @throws RendezvousTimeoutException if a key is not set in time; the message names it
+     * @throws RendezvousTimeoutException if a key is not set in time; the message names the key and the timeout
      * @throws RendezvousException if a rank has aborted, the connection is lost, or this thread is interrupted
      */
     void await(Collection<String> keys, Duration timeout);
 
     /**
      * Adds a number to the value of a key, atomically. A key without a value counts as 0. The value is the number in decimal
-     * digits, in ASCII.
+     * digits, in ASCII, of at most 20 bytes. Calls that wait for the key return.
      *
-     * @param key the key; not empty, without a slash
+     * @param key the key; not empty, without a slash, at most 1024 bytes
      * @param delta the number to add
      * @return the sum
      * @throws IllegalArgumentException if the key can't be used
@@ -90,9 +95,9 @@ public interface Store extends Rendezvous {
     long add(String key, long delta);
 
     /**
-     * Deletes a key and its value.
+     * Deletes a key and its value, also after a rank has aborted.
      *
-     * @param key the key; not empty, without a slash
+     * @param key the key; not empty, without a slash, at most 1024 bytes
      * @return true if the key had a value
      * @throws IllegalArgumentException if the key can't be used
      * @throws RendezvousTimeoutException if the store does not respond in time

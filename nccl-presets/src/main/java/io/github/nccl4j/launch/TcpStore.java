@@ -1,5 +1,6 @@
 package io.github.nccl4j.launch;
 
+import io.github.nccl4j.internal.threads.Timeouts;
 import io.github.nccl4j.launch.env.Endpoint;
 import io.github.nccl4j.launch.store.Heartbeat;
 import io.github.nccl4j.launch.store.Secret;
@@ -181,7 +182,7 @@ public final class TcpStore implements Store {
          * @throws IllegalArgumentException if the timeout is not more than 0 */
         public Builder timeout(Duration timeout) {
             if (timeout.isZero() || timeout.isNegative()) {
-                throw new IllegalArgumentException("timeout must be > 0: " + timeout);
+                throw new IllegalArgumentException("timeout must be > 0: " + Timeouts.text(timeout));
             }
             this.timeout = timeout;
             return this;
@@ -384,17 +385,13 @@ public final class TcpStore implements Store {
 
     @Override
     public byte[] get(String key, Duration timeout) {
-        Wire.Frame request =
-                new Wire.Frame().number64(Arguments.nanoseconds(timeout)).text(Arguments.fullKey("", key));
-        return session.request(Wire.Operation.GET, request, key, timeout);
+        return session.get(Arguments.fullKey("", key), Arguments.nanoseconds(timeout));
     }
 
     @Override
     public void await(Collection<String> keys, Duration timeout) {
-        Wire.Frame request =
-                new Wire.Frame().number64(Arguments.nanoseconds(timeout)).number32(keys.size());
-        keys.forEach(key -> request.text(Arguments.fullKey("", key)));
-        session.request(Wire.Operation.AWAIT, request, String.join("', '", keys), timeout);
+        List<String> full = keys.stream().map(key -> Arguments.fullKey("", key)).toList();
+        session.await(full, Arguments.nanoseconds(timeout));
     }
 
     @Override

@@ -1,5 +1,6 @@
 package io.github.nccl4j.library;
 
+import io.github.nccl4j.highlevel.NcclLibraryException;
 import org.bytedeco.javacpp.annotation.Name;
 import org.bytedeco.javacpp.annotation.Namespace;
 import org.bytedeco.javacpp.annotation.Properties;
@@ -186,6 +187,65 @@ public final class HostEngine {
     @Namespace("nccl4j")
     @Name("hostEventElapsedTime")
     public static native int eventElapsedTime(double[] seconds, long start, long end) throws NcclLibraryException;
+
+    /**
+     * Begins a capture: the work of a stream is recorded instead of being run. The rules are CUDA's; {@code nccl4j_host.h}
+     * has them.
+     *
+     * @param stream the stream, not the default stream
+     * @return the result code
+     * @throws NcclLibraryException if the library is not the host engine
+     */
+    @Namespace("nccl4j")
+    @Name("hostStreamBeginCapture")
+    public static native int streamBeginCapture(long stream) throws NcclLibraryException;
+
+    /**
+     * Ends a capture, and makes a graph of the work. After a failure, too, the stream is not captured any more.
+     *
+     * @param stream the stream in which the capture began
+     * @param cell the address of 8 bytes for the handle of the graph
+     * @return the result code
+     * @throws NcclLibraryException if the library is not the host engine
+     */
+    @Namespace("nccl4j")
+    @Name("hostStreamEndCapture")
+    public static native int streamEndCapture(long stream, long cell) throws NcclLibraryException;
+
+    /**
+     * Asks whether the work of a stream is recorded instead of being run.
+     *
+     * @param stream the stream, 0 for the thread's default stream
+     * @param capturing an array whose first element becomes 1 if it is, or 0
+     * @return the result code
+     * @throws NcclLibraryException if the library is not the host engine
+     */
+    @Namespace("nccl4j")
+    @Name("hostStreamIsCapturing")
+    public static native int streamIsCapturing(long stream, int[] capturing) throws NcclLibraryException;
+
+    /**
+     * Puts the work of a graph behind the present work of a stream, and behind the launches of the graph.
+     *
+     * @param graph the graph
+     * @param stream the stream, 0 for the thread's default stream
+     * @return the result code
+     * @throws NcclLibraryException if the library is not the host engine
+     */
+    @Namespace("nccl4j")
+    @Name("hostGraphLaunch")
+    public static native int graphLaunch(long graph, long stream) throws NcclLibraryException;
+
+    /**
+     * Destroys a graph. Its launches are completed.
+     *
+     * @param graph the graph
+     * @return the result code
+     * @throws NcclLibraryException if the library is not the host engine
+     */
+    @Namespace("nccl4j")
+    @Name("hostGraphDestroy")
+    public static native int graphDestroy(long graph) throws NcclLibraryException;
 
     /**
      * Copies memory, in stream order.

@@ -23,6 +23,8 @@ public final class LibrarySearch {
     /** Separates a skipped place from the reason. */
     static final char SKIPPED = '\u001f';
 
+    private static final int CUDA_13 = 13_000;
+
     private final Map<String, String> environment;
 
     /**
@@ -101,6 +103,32 @@ public final class LibrarySearch {
                         .resolve(name)));
             }
         }
+        return List.copyOf(places);
+    }
+
+    /**
+     * Returns the places of a library of NCCL's extensions: of pip's package nccl-extensions, which has one library for
+     * CUDA 12 and one for CUDA 13. A driver runs libraries for its own release of CUDA and for earlier ones.
+     *
+     * @param name the name of the extension, "m2n" or "ep"
+     * @param driver the version of CUDA that the driver supports, such as 12080; 0 if it is not known
+     * @return the places, in order of precedence
+     */
+    public List<String> extension(String name, int driver) {
+        String file = "libnccl_" + name + ".so";
+        Collection<String> places = new LinkedHashSet<>(List.of(file));
+        List<String> skipped = new ArrayList<>();
+        Collection<Path> folders = sitePackages(skipped);
+        for (String cuda : driver >= CUDA_13 ? List.of("cu13", "cu12") : List.of("cu12")) {
+            for (Path packages : folders) {
+                places.add(SystemText.text(packages.resolve("nccl")
+                        .resolve(name)
+                        .resolve("lib")
+                        .resolve(cuda)
+                        .resolve(file)));
+            }
+        }
+        places.addAll(skipped);
         return List.copyOf(places);
     }
 

@@ -1,5 +1,6 @@
 package io.github.nccl4j.library;
 
+import io.github.nccl4j.highlevel.NcclLibraryException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.System.Logger;
@@ -123,6 +124,11 @@ public final class NativeLibrary {
         if (reason instanceof IllegalCallerException) {
             return "Java does not let nccl4j load native code (" + reason.getMessage() + "): start it with the option "
                     + "--enable-native-access=" + modules();
+        }
+        if (reason instanceof ClassNotFoundException || reason instanceof NoClassDefFoundError) {
+            return "a class that nccl4j needs is not on the class path: "
+                    + reason.getMessage().replace('/', '.')
+                    + ". Add org.bytedeco:javacpp and org.bytedeco:cuda in the versions of io.github.nccl4j:nccl's POM";
         }
         ClassLoader loader = NativeLibrary.class.getClassLoader();
         String platform = "/" + Loader.getPlatform() + "/";
@@ -323,6 +329,20 @@ public final class NativeLibrary {
             }
         }
         return List.copyOf(tried);
+    }
+
+    /**
+     * Returns the places of the library that follow the first from which the library can be loaded. For diagnosis: opens
+     * libraries as {@link #candidates} does, but none of these places.
+     *
+     * @return paths, and names for the dynamic linker
+     * @throws NcclLibraryException if a setting is wrong
+     */
+    public static List<String> shadowed() {
+        List<String> all = lines(places());
+        return all.subList(Math.min(candidates().size(), all.size()), all.size()).stream()
+                .filter(place -> place.indexOf(LibrarySearch.SKIPPED) < 0)
+                .toList();
     }
 
     /**

@@ -136,13 +136,24 @@ public final class SystemText {
                 : text.indexOf('\0') >= 0 ? "it has a character of code 0" : "";
     }
 
-    /** Returns a C string: the bytes of a text and a zero. */
-    static byte[] toC(String text) {
+    /**
+     * Returns a C string: the bytes of a text and a zero.
+     *
+     * @param text the text
+     * @return the bytes
+     */
+    public static byte[] toC(String text) {
         return (text + '\0').getBytes(ENCODING.newEncoder().canEncode(text) ? ENCODING : StandardCharsets.UTF_8);
     }
 
-    /** Converts back from {@link #toC}, without the zero. */
-    static String fromC(byte[] bytes, int length) {
+    /**
+     * Converts back from {@link #toC}, without the zero.
+     *
+     * @param bytes the bytes
+     * @param length the number of bytes
+     * @return the text
+     */
+    public static String fromC(byte[] bytes, int length) {
         for (Charset charset : List.of(ENCODING, StandardCharsets.UTF_8)) {
             try {
                 return charset.newDecoder()

@@ -7,7 +7,6 @@
  *   <li>{@link io.github.nccl4j.library.Engine}: the kind of library to search for.
  *   <li>{@link io.github.nccl4j.library.HostEngine}: streams, events and copies of the host engine, for programs that call the C
  *       functions.
- *   <li>{@link io.github.nccl4j.library.NcclException}: the superclass of all exceptions of nccl4j.
  * </ul>
  *
  * <p>The library is loaded at the first call of a function, and stays for the life of the process.

@@ -137,8 +137,14 @@ public class nccl implements InfoMapper {
         derived(map, "/nccl_rules.txt");
     }
 
-    /** Maps a header's types, and functions that alternatives can't express, by rules that the build derives from it. */
-    static void derived(InfoMap map, String resource) {
+    /**
+     * Maps a header's types, and functions that alternatives can't express, by rules that the build derives from it. For the
+     * presets of nccl4j.
+     *
+     * @param map the map to fill
+     * @param resource the file of the rules, on the class path of JavaCPP's parser
+     */
+    public static void derived(InfoMap map, String resource) {
         Map<String, String> functions = new LinkedHashMap<>();
         for (String rule : rules(resource)) {
             String[] parts = rule.split("\t");

@@ -1,5 +1,6 @@
 package io.github.nccl4j.ras;
 
+import io.github.nccl4j.internal.threads.Timeouts;
 import io.github.nccl4j.launch.env.Endpoint;
 import io.github.nccl4j.library.SystemText;
 import java.io.BufferedInputStream;
@@ -144,7 +145,7 @@ public final class RasClient implements AutoCloseable {
         long seconds = timeout.toSeconds();
         if (seconds < 1 || seconds > MAX_TIMEOUT_SECONDS) {
             throw new IllegalArgumentException(
-                    "timeout must be from 1 s to " + MAX_TIMEOUT_SECONDS + " s: " + timeout.toMillis() + " ms");
+                    "timeout must be from 1 s to " + MAX_TIMEOUT_SECONDS + " s: " + Timeouts.text(timeout));
         }
         requireFirst();
         long deadline = deadline(reportLimit(seconds));
@@ -289,7 +290,7 @@ public final class RasClient implements AutoCloseable {
 
     private static long deadline(Duration timeout) {
         if (timeout.isNegative() || timeout.isZero()) {
-            throw new IllegalArgumentException("timeout must be > 0: " + timeout);
+            throw new IllegalArgumentException("timeout must be > 0: " + Timeouts.text(timeout));
         }
         return System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeout.toMillis());
     }

@@ -1,6 +1,6 @@
 package io.github.nccl4j.ras;
 
-import io.github.nccl4j.library.NcclException;
+import io.github.nccl4j.highlevel.NcclException;
 import org.jspecify.annotations.NullUnmarked;
 
 /**

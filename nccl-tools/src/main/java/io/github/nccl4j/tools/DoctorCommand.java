@@ -1,18 +1,22 @@
 package io.github.nccl4j.tools;
 
+import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.library.SystemText;
 import io.github.nccl4j.tools.doctor.Choice;
 import io.github.nccl4j.tools.doctor.Doctor;
 import io.github.nccl4j.tools.doctor.Machine;
+import io.github.nccl4j.tools.doctor.Peer;
 import io.github.nccl4j.tools.doctor.Report;
 import io.github.nccl4j.tools.support.Printable;
 import java.io.PrintWriter;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.concurrent.Callable;
 import org.bytedeco.javacpp.Loader;
+import picocli.CommandLine.ArgGroup;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -33,20 +37,10 @@ import picocli.CommandLine.Spec;
 final class DoctorCommand implements Callable<Integer> {
 
     /** Small sizes; the largest exceeds a chunk of NCCL's protocols. */
-    private static final List<String> SELF_TEST = List.of(
-            Main.class.getName(),
-            "run",
-            "01-all-reduce",
-            "-e",
-            "4M",
-            "-f",
-            "8",
-            "-w",
-            "1",
-            "-i",
-            "2",
-            "--init-timeout",
-            "30");
+    private static final List<String> SELF_TEST =
+            List.of("run", "01-all-reduce", "-e", "4M", "-f", "8", "-w", "1", "-i", "2", "--init-timeout", "30");
+
+    private static final List<String> SECRETS = List.of("NCCL4J_STORE_SECRET", "NCCL4J_STORE_SECRET_FILE");
 
     @Option(
             names = {"-h", "--help"},
@@ -78,11 +72,40 @@ final class DoctorCommand implements Callable<Integer> {
     @Option(names = "--no-self-test", description = "Omit the test with several ranks.")
     private boolean noSelfTest;
 
+    @ArgGroup
+    private PeerOptions peer;
+
+    /** The two ends of the test between hosts. */
+    private static final class PeerOptions {
+        @Option(
+                names = "--peer",
+                paramLabel = "HOST",
+                description =
+                        "Test the connection to HOST, on which doctor runs with --accept-peer HOST at the same time: "
+                                + "interface, MTU, round trip and bandwidth. Both need an equal NCCL4J_STORE_SECRET.")
+        private String host;
+
+        @Option(
+                names = "--accept-peer",
+                paramLabel = "ADDRESS",
+                description =
+                        "Listen at this address of this host until doctor with --peer ADDRESS has come from another one, "
+                                + "at most for half of the time limit.")
+        private String own;
+    }
+
+    @Option(
+            names = "--port",
+            paramLabel = "PORT",
+            defaultValue = "" + RankInfo.DEFAULT_PORT,
+            description = "The port of --peer and --accept-peer. Default: ${DEFAULT-VALUE}.")
+    private int port;
+
     @Option(
             names = "--timeout",
             paramLabel = "SECONDS",
             defaultValue = "60",
-            description = "Time limit of the self-test. Default: ${DEFAULT-VALUE}.")
+            description = "Time limit of the self-test, and of the test between hosts. Default: ${DEFAULT-VALUE}.")
     private int timeout;
 
     @Spec
@@ -97,11 +120,12 @@ final class DoctorCommand implements Callable<Integer> {
             throw new ParameterException(spec.commandLine(), "--pid must be at least 1: " + pid);
         }
         Choice choice = Choice.of(engine, library, System.getProperties(), SystemText.environment());
-        Report report = new Doctor(Machine.here(), choice, SELF_TEST)
+        Report report = new Doctor(Machine.here(), choice, selfTest())
                 .examine(
                         title(),
                         noSelfTest ? Optional.empty() : Optional.of(Duration.ofSeconds(timeout)),
-                        pid == null ? OptionalLong.empty() : OptionalLong.of(pid));
+                        pid == null ? OptionalLong.empty() : OptionalLong.of(pid),
+                        peer());
         PrintWriter out = spec.commandLine().getOut();
         if (json) {
             out.println(Printable.json(report.json()));
@@ -112,8 +136,33 @@ final class DoctorCommand implements Callable<Integer> {
         return report.exitCode();
     }
 
+    private Optional<Peer> peer() {
+        if (peer == null) {
+            return Optional.empty();
+        }
+        if (port < 1 || port > 65535) {
+            throw new ParameterException(spec.commandLine(), "--port must be from 1 to 65535: " + port);
+        }
+        if (SECRETS.stream()
+                .allMatch(
+                        name -> SystemText.environment().getOrDefault(name, "").isEmpty())) {
+            throw new ParameterException(
+                    spec.commandLine(),
+                    "--peer and --accept-peer need " + String.join(" or ", SECRETS) + ", equal on both hosts");
+        }
+        boolean accepts = peer.own != null;
+        return Optional.of(new Peer(accepts ? peer.own : peer.host, port, accepts, Duration.ofSeconds(timeout)));
+    }
+
+    /** In this program. */
+    private List<String> selfTest() {
+        List<String> command = new ArrayList<>(SELF_TEST);
+        command.add(0, spec.root().userObject().getClass().getName());
+        return command;
+    }
+
     private static String title() {
-        return "nccl4j " + Main.Version.number() + " on " + Loader.getPlatform() + ", Java "
+        return "nccl4j " + Version.number() + " on " + Loader.getPlatform() + ", Java "
                 + System.getProperty("java.version") + ", " + System.getProperty("os.name") + " "
                 + System.getProperty("os.version");
     }

@@ -12,6 +12,7 @@ import io.github.nccl4j.tools.ras.RasCommand;
 import io.github.nccl4j.tools.status.StatusCommand;
 import io.github.nccl4j.tools.survival.SurvivalCommand;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.Callable;
@@ -28,14 +29,16 @@ import picocli.CommandLine.Spec;
 @Command(
         name = "nccl4j",
         mixinStandardHelpOptions = true,
-        versionProvider = Main.Version.class,
-        description = "Runs samples, one JVM per rank, measures collectives, and examines NCCL installations.",
+        versionProvider = Version.class,
+        description =
+                "Runs samples and programs, one process per rank, measures collectives, and examines NCCL installations.",
         synopsisSubcommandLabel = "COMMAND",
         footer = {
             "",
             "Examples:",
             "  nccl4j run 01-all-reduce -n 4",
             "  nccl4j run 03 -n 2 --engine host",
+            "  nccl4j run -n 4 -- java -jar app.jar",
             "  nccl4j status --watch",
             "  nccl4j perf all_reduce -np 2 -b 8 -e 1G -f 2",
             "  torchrun --no-python --nproc-per-node 2 nccl4j run 01-all-reduce",
@@ -54,9 +57,11 @@ public final class Main implements Callable<Integer> {
      * @param args the arguments
      */
     public static void main(String[] args) {
-        LauncherWatch.start();
-        OutputWatch.start();
-        int code = commandLine(args).execute(args);
+        int code = CommandErrors.run(() -> {
+            LauncherWatch.start();
+            OutputWatch.start();
+            return commandLine(args).execute(args);
+        });
         System.out.flush();
         System.err.flush();
         System.exit(code);
@@ -71,13 +76,14 @@ public final class Main implements Callable<Integer> {
      */
     static CommandLine commandLine(String... args) {
         Map<String, Supplier<Object>> commands = new LinkedHashMap<>();
-        commands.put("run", RunCommand::withSamples);
+        commands.put("run", () -> RunCommand.of(List.of(args)));
         commands.put("list", ListCommand::new);
         commands.put("check-header", CheckHeaderCommand::new);
         commands.put("doctor", DoctorCommand::new);
         commands.put("analyze", AnalyzeCommand::new);
         commands.put("status", StatusCommand::new);
         commands.put("ras", RasCommand::new);
+        commands.put("explain", ExplainCommand::new);
         commands.put("perf", PerfCommand::new);
         commands.put("gradients", GradientsCommand::new);
         commands.put("plot", PlotCommand::new);
@@ -100,19 +106,5 @@ public final class Main implements Callable<Integer> {
     public Integer call() {
         spec.commandLine().usage(spec.commandLine().getOut());
         return CommandLine.ExitCode.OK;
-    }
-
-    /** The version in the manifest of the jar. */
-    static final class Version implements CommandLine.IVersionProvider {
-
-        @Override
-        public String[] getVersion() {
-            return new String[] {"nccl4j " + number()};
-        }
-
-        static String number() {
-            String version = Main.class.getPackage().getImplementationVersion();
-            return version == null ? "(not packaged)" : version;
-        }
     }
 }

@@ -86,9 +86,6 @@ final class SampleCommand implements Callable<Integer> {
         if (chosen == null) {
             return sample.takesRanksBack() && !isRank ? launch.ranks() : 0;
         }
-        if (chosen < 0) {
-            throw new ParameterException(spec.commandLine(), "--max-restarts must be at least 0: " + chosen);
-        }
         if (chosen > 0 && !sample.takesRanksBack()) {
             throw new ParameterException(
                     spec.commandLine(),

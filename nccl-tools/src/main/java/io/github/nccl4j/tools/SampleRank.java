@@ -5,6 +5,7 @@ import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.tools.launch.CommandErrors;
 import io.github.nccl4j.tools.launch.LauncherWatch;
 import java.io.IOException;
 import java.lang.reflect.InvocationTargetException;
@@ -28,10 +29,12 @@ final class SampleRank {
      * @param args the time to wait for the other ranks in seconds, the name and the class of the sample, and its own arguments
      */
     public static void main(String[] args) {
-        LauncherWatch.start();
-        Duration initTimeout = Duration.ofSeconds(Long.parseLong(args[0]));
-        List<String> own = List.of(args).subList(3, args.length);
-        int code = run(RankInfo.fromEnvironment(), initTimeout, args[1], args[2], own);
+        int code = CommandErrors.run(() -> {
+            LauncherWatch.start();
+            Duration initTimeout = Duration.ofSeconds(Long.parseLong(args[0]));
+            List<String> own = List.of(args).subList(3, args.length);
+            return run(RankInfo.fromEnvironment(), initTimeout, args[1], args[2], own);
+        });
         System.out.flush();
         System.err.flush();
         System.exit(code);
@@ -64,7 +67,7 @@ final class SampleRank {
             }
             if (self.rank() == 0 && !isBack) {
                 int ranks = self.worldSize();
-                System.out.println("# nccl4j " + Main.Version.number() + ", engine " + library.engine() + ", NCCL "
+                System.out.println("# nccl4j " + Version.number() + ", engine " + library.engine() + ", NCCL "
                         + library.version() + ", library " + library.path());
                 System.out.println("# " + ranks + (ranks == 1 ? " rank" : " ranks") + device(library, self));
             }
@@ -92,7 +95,7 @@ final class SampleRank {
                 && innermostClass(failure).equals(className);
         StringBuilder text = new StringBuilder(name + ": ");
         if (isUsage || isClear(failure, className)) {
-            text.append(failure.getMessage());
+            text.append(CommandErrors.reason(failure));
         } else {
             text.append("rank ").append(self.rank()).append(": ").append(failure);
             if (!(failure instanceof OutOfMemoryError)) {

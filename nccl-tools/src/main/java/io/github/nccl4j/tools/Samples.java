@@ -10,16 +10,16 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
-/** The samples on the class path, by the list in their jar. Stateless. */
+/** The samples on the class path, by the list in their jar, and the examples, which have no number. Stateless. */
 final class Samples {
-    /** The package of the samples, and of their list. */
-    private static final String PACKAGE = "io.github.nccl4j.samples";
+    /** Each list is in the package of its classes. */
+    private static final List<String> LISTS =
+            List.of("/io/github/nccl4j/samples/samples.txt", "/io/github/nccl4j/examples/examples.txt");
 
-    private static final String LIST = "/io/github/nccl4j/samples/samples.txt";
     private static final String LAST_RANK_MAY_DIE = "last rank may die";
     private static final String RANKS_COME_BACK = "ranks come back";
     private static final Pattern HEAD =
-            Pattern.compile("(\\d\\d)-(\\S+) (\\w+)(?: (" + LAST_RANK_MAY_DIE + "|" + RANKS_COME_BACK + "))?");
+            Pattern.compile("(?:(\\d\\d)-)?(\\S+) (\\w+)(?: (" + LAST_RANK_MAY_DIE + "|" + RANKS_COME_BACK + "))?");
     private static final Pattern OPTION = Pattern.compile("(-\\S+)(?: (\\S+))?  (.*)");
 
     private Samples() {}
@@ -36,7 +36,7 @@ final class Samples {
     /**
      * A sample.
      *
-     * @param number two digits
+     * @param number two digits, or null for an example
      * @param word its name without the number
      * @param className the class with its main method
      * @param summary a description in one line
@@ -55,11 +55,14 @@ final class Samples {
 
         /** {@return the name, such as {@code 01-all-reduce}} */
         String name() {
-            return number + "-" + word;
+            return number == null ? word : number + "-" + word;
         }
 
         /** {@return the other names: with and without a leading zero, and without a number} */
         String[] aliases() {
+            if (number == null) {
+                return new String[0];
+            }
             return Stream.of(number, "" + Integer.parseInt(number), word)
                     .distinct()
                     .toArray(String[]::new);
@@ -67,28 +70,33 @@ final class Samples {
     }
 
     /**
-     * Reads the list.
+     * Reads the lists.
      *
-     * @return the samples in the order of their numbers; none if their jar is not on the class path
+     * @return the samples in the order of their numbers, then the examples; none of those whose jar is not on the class path
      */
     static List<Sample> all() {
         List<Sample> samples = new ArrayList<>();
-        try (InputStream list = Samples.class.getResourceAsStream(LIST)) {
-            if (list != null) {
-                String text = new String(list.readAllBytes(), StandardCharsets.UTF_8);
-                for (String block : text.split("\n\n+")) {
-                    if (!block.startsWith("#")) {
-                        samples.add(sample(block.lines().map(String::strip).toList()));
+        for (String name : LISTS) {
+            try (InputStream list = Samples.class.getResourceAsStream(name)) {
+                if (list != null) {
+                    String inPackage =
+                            name.substring(1, name.lastIndexOf('/') + 1).replace('/', '.');
+                    String text = new String(list.readAllBytes(), StandardCharsets.UTF_8);
+                    for (String block : text.split("\n\n+")) {
+                        if (!block.startsWith("#")) {
+                            samples.add(sample(
+                                    inPackage, block.lines().map(String::strip).toList()));
+                        }
                     }
                 }
+            } catch (IOException e) {
+                throw new UncheckedIOException(e);
             }
-        } catch (IOException e) {
-            throw new UncheckedIOException(e);
         }
         return samples;
     }
 
-    private static Sample sample(List<String> lines) {
+    private static Sample sample(String inPackage, List<String> lines) {
         Matcher head = match(HEAD, lines.get(0));
         List<Option> options = lines.stream()
                 .skip(2)
@@ -98,7 +106,7 @@ final class Samples {
         return new Sample(
                 head.group(1),
                 head.group(2),
-                PACKAGE + "." + head.group(3),
+                inPackage + head.group(3),
                 lines.get(1),
                 options,
                 LAST_RANK_MAY_DIE.equals(head.group(4)),
@@ -108,7 +116,7 @@ final class Samples {
     private static Matcher match(Pattern pattern, String line) {
         Matcher matcher = pattern.matcher(line);
         if (!matcher.matches()) {
-            throw new IllegalStateException("a line of " + LIST + " is wrong: " + line);
+            throw new IllegalStateException("a line of the samples is wrong: " + line);
         }
         return matcher;
     }

@@ -1,6 +1,7 @@
 package io.github.nccl4j.tools;
 
 import io.github.nccl4j.tools.launch.LaunchOptions;
+import java.util.List;
 import java.util.concurrent.Callable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -28,9 +29,13 @@ final class StartupCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws Exception {
-        return launch.run(StartupRank.class, (self, initTimeout) -> {
-            StartupRank.run();
-            return CommandLine.ExitCode.OK;
-        });
+        return launch.run(
+                StartupRank.class,
+                List.of(),
+                (self, initTimeout) -> {
+                    StartupRank.run();
+                    return CommandLine.ExitCode.OK;
+                },
+                size -> rank -> false);
     }
 }

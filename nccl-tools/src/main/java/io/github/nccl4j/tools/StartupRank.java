@@ -6,6 +6,7 @@ import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Float32;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.ReduceOp;
+import io.github.nccl4j.tools.launch.CommandErrors;
 import io.github.nccl4j.tools.launch.LauncherWatch;
 import java.time.Instant;
 import java.util.concurrent.TimeUnit;
@@ -18,8 +19,8 @@ final class StartupRank {
         LauncherWatch.start();
         try {
             run();
-        } catch (RuntimeException e) {
-            System.err.println("nccl4j: " + (e.getMessage() == null ? e : e.getMessage()));
+        } catch (RuntimeException | OutOfMemoryError e) {
+            System.err.println("nccl4j: " + CommandErrors.reason(e));
             System.exit(1);
         }
     }

@@ -3,7 +3,7 @@ package io.github.nccl4j.ras;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
-import io.github.nccl4j.tools.support.ServedLines;
+import io.github.nccl4j.testing.ServedLines;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -149,7 +149,7 @@ class RasServiceTest {
         try (ServedLines service = service("");
                 RasClient client = client(service)) {
             assertEquals(
-                    "timeout must be from 1 s to 3600 s: 3601000 ms",
+                    "timeout must be from 1 s to 3600 s: 3601 s",
                     assertThrows(
                                     IllegalArgumentException.class,
                                     () -> client.status(RasFormat.TEXT, Duration.ofSeconds(3601)))

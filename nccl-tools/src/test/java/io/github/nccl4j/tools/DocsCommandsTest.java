@@ -37,6 +37,10 @@ class DocsCommandsTest {
     private static final Path CONTRIBUTING = Path.of("../CONTRIBUTING.md");
     private static final Path DOCS = Path.of("../docs");
     private static final Path GATE = Path.of("../.ci/run");
+    private static final Path EXAMPLES =
+            Path.of("../examples/src/main/resources/io/github/nccl4j/examples/examples.txt");
+    /** Variables before the command. */
+    private static final Pattern COMMAND = Pattern.compile("((?:[A-Z0-9_]+=\\S+ )*)\\./nccl4j (.*)");
 
     private static final Pattern MARK = Pattern.compile("<!-- (\\w+) -->");
 
@@ -56,14 +60,14 @@ class DocsCommandsTest {
                             "nccl4j status",
                             "nccl4j ras"),
             "install", List.of("pip ", "mvn ", "apt-get "),
-            "example", List.of("--pid", "-jar", "<", "plot", "> nccl.key"),
+            "example", List.of("--pid", "-jar", "-cp", "<", "plot", "> nccl.key"),
             "maintainer", List.of(".ci/test-release", "gh ", "-Dnccl4j.api=", "versions:"),
-            "checkout", List.of("./nccl4j", "mvn ", ".ci/"),
+            "checkout", List.of("./nccl4j", "mvn ", ".ci/", "nccl-host/"),
             "gate", List.of("./nccl4j", "mvn "));
 
     private record Outcome(int code, List<String> output) {}
 
-    /** Outcomes of commands by their arguments: several pages may contain the same command. */
+    /** Outcomes of commands: several pages may contain the same command. */
     private static final Map<String, Outcome> OUTCOMES = new HashMap<>();
 
     private record Command(String place, String mark, String line) {}
@@ -148,18 +152,28 @@ class DocsCommandsTest {
         int parsed = 0;
         for (Command command : commands()) {
             String line = command.line().replace("<sample>", "01").replaceAll("<[a-z]+>", "2");
+            // The script knows these names, in a checkout.
+            line = line.replaceAll(" run (" + String.join("|", examples()) + ")\\b", " run 01");
             Matcher found = use.matcher(line);
             if (found.find() && names.contains(found.group(1))) {
                 String arguments = (found.group(1) + found.group(2))
                         .replaceAll("['\"]|\\$\\(.*", "")
                         .strip();
                 assertDoesNotThrow(
-                        () -> Main.commandLine().parseArgs(arguments.split(" +")),
+                        () -> Main.commandLine(arguments.split(" +")).parseArgs(arguments.split(" +")),
                         command.place() + ": " + command.line());
                 parsed++;
             }
         }
         assertTrue(parsed > 30, parsed + " commands");
+    }
+
+    private static List<String> examples() throws IOException {
+        return Pattern.compile("(?m)^([a-z-]+) [A-Z]")
+                .matcher(Files.readString(EXAMPLES))
+                .results()
+                .map(name -> name.group(1))
+                .toList();
     }
 
     @TestFactory
@@ -172,15 +186,17 @@ class DocsCommandsTest {
     }
 
     private static void run(Command command) throws IOException, InterruptedException {
-        assertTrue(command.line().startsWith("./nccl4j "), command.place() + ": " + command.line());
-        String arguments = command.line().substring("./nccl4j ".length());
+        Matcher matcher = COMMAND.matcher(command.line());
+        assertTrue(matcher.matches(), command.place() + ": " + command.line());
+        String variables = matcher.group(1);
+        String arguments = matcher.group(2);
         if (arguments.contains("with-python")) {
             Programs.require("python3", "python3");
         }
-        if (!OUTCOMES.containsKey(arguments)) {
-            OUTCOMES.put(arguments, run(arguments));
+        if (!OUTCOMES.containsKey(command.line())) {
+            OUTCOMES.put(command.line(), run(variables, arguments));
         }
-        Outcome outcome = OUTCOMES.get(arguments);
+        Outcome outcome = OUTCOMES.get(command.line());
         String text = command.place() + ": " + command.line() + "\n" + String.join("\n", outcome.output());
         if (arguments.startsWith("doctor")) {
             // This machine may have a problem; the exit code must agree.
@@ -194,8 +210,15 @@ class DocsCommandsTest {
         }
     }
 
-    private static Outcome run(String arguments) throws IOException, InterruptedException {
-        Process process = ChildProcesses.start(ToolsJar.command(List.of(arguments.split(" +"))));
+    private static Outcome run(String variables, String arguments) throws IOException, InterruptedException {
+        ProcessBuilder command = ToolsJar.command(List.of(arguments.split(" +")));
+        for (String variable : variables.split(" ")) {
+            String[] parts = variable.split("=", 2);
+            if (parts.length == 2) {
+                command.environment().put(parts[0], parts[1]);
+            }
+        }
+        Process process = ChildProcesses.start(command);
         List<String> output = SamplesTest.output(process);
         return new Outcome(process.waitFor(), output);
     }

@@ -1,6 +1,7 @@
 package io.github.nccl4j.tools;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.tools.launch.ChildProcesses;
@@ -32,11 +33,12 @@ class MainTest {
     private final StringWriter err = new StringWriter();
 
     private int execute(String arguments) {
-        CommandLine command = Main.commandLine();
+        String[] words = arguments.isEmpty() ? new String[0] : arguments.split(" ");
+        CommandLine command = Main.commandLine(words);
         // Buffered like that of a process, so that a missing flush shows.
         command.setOut(new PrintWriter(new BufferedWriter(out), true));
         command.setErr(new PrintWriter(err, true));
-        return command.execute(arguments.isEmpty() ? new String[0] : arguments.split(" "));
+        return command.execute(words);
     }
 
     @ParameterizedTest
@@ -67,10 +69,13 @@ class MainTest {
                 "perf all_reduce -np 1 -J /nonexistent/x | -J: no such folder: /nonexistent",
                 "perf all_reduce -np 1 -J x --plot /nonexistent/x.svg | --plot: no such folder: /nonexistent",
                 "perf alltoallv -np 1 --matrix /nonexistent | can't read the matrix: /nonexistent: no such file or folder",
-                "plot x -o x.gif | -o must end with .svg or .png: x.gif",
+                "plot x -o x.gif | -o must end with .svg: x.gif",
                 "plot x -o /nonexistent/x.svg | -o: no such folder: /nonexistent",
                 "analyze /nonexistent | no such folder: /nonexistent",
                 "analyze /tmp --late 0 | --late must be at least 1: 0",
+                "explain 0299 | no such id: '0299'; the nearest are NCCL4J-0301, NCCL4J-0302, NCCL4J-0303; nccl4j explain lists all",
+                "explain 0208 rank | no such id: 'rank'; nccl4j explain lists all",
+                "explain nccl4j-00208 | no such id: 'nccl4j-00208'; nccl4j explain lists all",
                 "status --timeout 0 | --timeout must be from 1 to 60: 0",
                 "status --watch 0 | --watch must be from 1 to 3600: 0",
                 "ras 127.0.0.1:x --force | the address of a RAS service must end with a port from 1 to 65535: 127.0.0.1:x",
@@ -81,7 +86,15 @@ class MainTest {
                 "doctor --timeout 0 | --timeout must be at least 1: 0",
                 "run 99 -n 4 | no such sample: '99'; there are NAMES",
                 "run 99 -e 4M | no such sample: '99'; there are NAMES",
-                "run | the name of a sample is missing: one of NAMES",
+                "run | the name of a sample, or -- and a command, is missing; the samples: NAMES",
+                "run -n 2 -- | the command after -- is missing",
+                "run -n 2 99 -- java | no such sample: '99'; there are NAMES",
+                "run 01 -n 2 -- java | Unmatched argument at index 5: 'java'",
+                "run -n 0 -- java | -n must be at least 1: 0",
+                "run -n 2 -J-Xmx1g -- java | -J is for samples; the program has options of its own",
+                "run -n 2 --spares 1 -- java | --spares is for samples; the program has options of its own",
+                "run --init-timeout 5 -n 2 -- java | --init-timeout is for samples; the program has options of its own",
+                "run -n 2 --max-restarts -1 -- java | --max-restarts must be at least 0: -1",
                 "run 01 -n 0 | -n must be at least 1: 0",
                 "run -n -3 02 | -n must be at least 1: -3",
                 "run -n 2 02 --timeout 0 | --timeout must be at least 1: 0",
@@ -101,7 +114,7 @@ class MainTest {
                         + message.replace("NAMES", Samples.names())
                                 .replace(
                                         "COMMANDS",
-                                        "run, list, check-header, doctor, analyze, status, ras, perf, gradients, plot, startup, conformance, survival, store")
+                                        "run, list, check-header, doctor, analyze, status, ras, explain, perf, gradients, plot, startup, conformance, survival, store")
                                 .replace("RANKS", tooManyRanks()),
                 err.toString().lines().findFirst().orElse(""));
         assertEquals("", out.toString());
@@ -138,7 +151,7 @@ class MainTest {
     }
 
     @Test
-    void helpOfAllCommandsHas80Columns() {
+    void helpOfAllCommandsExplainsEachOptionIn80Columns() {
         for (CommandLine command : Main.commandLine().getSubcommands().values()) {
             assertHelpFits(command);
             command.getSubcommands().values().forEach(this::assertHelpFits);
@@ -149,6 +162,10 @@ class MainTest {
 
     private void assertHelpFits(CommandLine command) {
         assertEquals(List.of(), wideLines(command.getUsageMessage()), command.getCommandName());
+        command.getCommandSpec()
+                .options()
+                .forEach(option -> assertFalse(
+                        String.join("", option.description()).isBlank(), command.getCommandName() + " " + option));
     }
 
     private static List<String> wideLines(String text) {
@@ -199,13 +216,13 @@ class MainTest {
         assertEquals(0, execute("list"));
         List<String> lines =
                 out.toString().lines().filter(line -> !line.startsWith(" ")).toList();
-        assertEquals(11, lines.size());
+        assertEquals(14, lines.size());
         for (int i = 0; i < lines.size(); i++) {
             String name = Samples.all().get(i).name();
             assertTrue(lines.get(i).startsWith(name + " "), lines.get(i));
-            assertTrue(name.startsWith(String.format(Locale.ROOT, "%02d-", i + 1)), name);
+            assertTrue(name.startsWith(String.format(Locale.ROOT, "%02d-", i)), name);
             assertEquals(
-                    Stream.of(name.substring(0, 2), Integer.toString(i + 1), name.substring(3))
+                    Stream.of(name.substring(0, 2), Integer.toString(i), name.substring(3))
                             .distinct()
                             .toList(),
                     List.of(Samples.all().get(i).aliases()));
@@ -291,7 +308,7 @@ class MainTest {
     @ValueSource(
             strings = {"perf all_reduce --jvm=-Dx=y", "perf all_reduce --jvm -Dx=y", "run 02 -J-ea", "run 02 -J -ea"})
     void anOptionForJvmsMayHaveTheNameOfOneOfTheCommand(String arguments) {
-        CommandLine.ParseResult parsed = Main.commandLine().parseArgs(arguments.split(" "));
+        CommandLine.ParseResult parsed = Main.commandLine(arguments.split(" ")).parseArgs(arguments.split(" "));
         while (parsed.hasSubcommand()) {
             parsed = parsed.subcommand();
         }

@@ -31,6 +31,8 @@ class SampleArgumentsTest {
                 "08-survive-a-failure | -s 0 | -c, -s and -d must be at least 1: 10000, 0, 10",
                 "09-grow | -c 0 | -c must be at least 1: 0",
                 "10-with-python | -d 0 | -c and -d must be at least 1: 100000, 0",
+                "12-reshard | -r 0 | -r and -c must be at least 1: 0, 600",
+                "13-mixture-of-experts | -e 0 | -t and -e must be at least 1: 100, 0",
                 "10-with-python | --python a --python3 | no such option: --python3",
             })
     void wrongValueIsRefused(String name, String arguments, String message) throws ReflectiveOperationException {

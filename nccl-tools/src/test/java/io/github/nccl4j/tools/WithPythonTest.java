@@ -1,5 +1,6 @@
 package io.github.nccl4j.tools;
 
+import static io.github.nccl4j.testing.Expect.assertContains;
 import static io.github.nccl4j.tools.SamplesTest.command;
 import static io.github.nccl4j.tools.SamplesTest.lines;
 import static io.github.nccl4j.tools.SamplesTest.output;
@@ -57,14 +58,10 @@ class WithPythonTest {
         return output;
     }
 
-    private static void assertContains(String part, String output) {
-        assertTrue(output.contains(part), output);
-    }
-
     @Test
     void missingPythonIsReported() throws Exception {
         String output = outputOf(RUN + folder.resolve("python3"), 1);
-        assertContains("[1] 10-with-python: Cannot run program \"" + folder.resolve("python3") + "\"", output);
+        assertContains(output, "[1] 10-with-python: Cannot run program \"" + folder.resolve("python3") + "\"");
     }
 
     @Test
@@ -91,7 +88,7 @@ class WithPythonTest {
                 "s/^import ctypes$/import nothing_of_this_name/" + "| exited with code 1",
             })
     void failureOfPythonIsReported(String edit, String message) throws Exception {
-        assertContains(message, outputOf(RUN + changed(edit), 1));
+        assertContains(outputOf(RUN + changed(edit), 1), message);
     }
 
     @Test
@@ -124,9 +121,9 @@ class WithPythonTest {
         String output = String.join("\n", output(process));
         assertEquals(1, process.waitFor(), output);
         assertContains(
+                output,
                 "10-with-python: rank 1: each rank needs its own GPU, also that in Python: 2 ranks, 0 GPUs;"
-                        + " --engine host needs none",
-                output);
+                        + " --engine host needs none");
     }
 
     /** Python allocates its numbers through a substitute for CUDA's driver; the ranks use the host engine. */
@@ -171,8 +168,8 @@ class WithPythonTest {
         assertEquals(0, compiler.waitFor(), problems);
         String onDevice = "LD_LIBRARY_PATH=" + folder + " exec python3 -I -c \"$3\" \"$4\" \"$5\" \"$6\" \"$7\" ";
         String output = outputOf(RUN + program(onDevice + 1), 0);
-        assertContains("[1] rank 1 in Python 3.", output);
-        assertContains("[0] rank 0 in Java ", output);
-        assertContains("rank 1 in Python: cuDeviceGet: CUDA error 101", outputOf(RUN + program(onDevice + 2), 1));
+        assertContains(output, "[1] rank 1 in Python 3.");
+        assertContains(output, "[0] rank 0 in Java ");
+        assertContains(outputOf(RUN + program(onDevice + 2), 1), "rank 1 in Python: cuDeviceGet: CUDA error 101");
     }
 }

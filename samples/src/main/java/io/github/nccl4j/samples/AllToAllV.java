@@ -122,8 +122,7 @@ public final class AllToAllV {
     private static void check(int rank, DeviceBuffer<Float32> recv, long[] counts, long[] displacements) {
         for (int from = 0; from < counts.length; from++) {
             float[] expected = numbers(from, rank, counts[from]);
-            float[] got = new float[expected.length];
-            recv.slice(displacements[from], counts[from]).copyTo(got);
+            float[] got = recv.slice(displacements[from], counts[from]).toFloatArray();
             int wrong = Arrays.mismatch(got, expected);
             if (wrong >= 0) {
                 throw new IllegalStateException("rank " + rank + ": " + got.length + " floats from rank " + from

@@ -92,16 +92,12 @@ public final class ElasticTraining {
     }
 
     private static void train(Communicator all, double[][] data, DeviceBuffer<Float64> weights, CudaStream stream) {
-        double[] current = new double[WEIGHTS];
-        weights.copyTo(current);
-        long[] gradient = gradient(current, data, all.rank(), all.size());
-        try (DeviceBuffer<Int64> sum = all.device().allocate(ElementType.INT64, WEIGHTS)) {
-            sum.copyFrom(gradient);
-            all.allReduce(sum, ReduceOp.SUM, stream);
+        double[] current = weights.toDoubleArray();
+        try (DeviceBuffer<Int64> gradient = all.device().copyOf(gradient(current, data, all.rank(), all.size()))) {
+            all.allReduce(gradient, ReduceOp.SUM, stream);
             all.work(stream).await();
-            sum.copyTo(gradient);
+            descend(current, gradient.toLongArray());
         }
-        descend(current, gradient);
         weights.copyFrom(current);
     }
 

@@ -5,13 +5,11 @@ import io.github.nccl4j.highlevel.CommunicatorBuilder;
 import io.github.nccl4j.highlevel.CudaStream;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Int64;
-import io.github.nccl4j.highlevel.Element.Uint8;
-import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.FailurePolicy;
 import io.github.nccl4j.highlevel.NcclLibrary;
+import io.github.nccl4j.highlevel.NcclLibraryException;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.UniqueId;
-import io.github.nccl4j.library.NcclLibraryException;
 import java.util.Arrays;
 
 /**
@@ -34,12 +32,14 @@ public final class Grow {
             throw new IllegalArgumentException("-c must be at least 1: " + count);
         }
         // ABORT: if a rank is lost, operations end that would otherwise keep the buffers.
-        try (Communicator world =
-                Communicator.builder().onFailure(FailurePolicy.ABORT).fromEnvironment()) {
+        Communicator ranks =
+                Communicator.builder().onFailure(FailurePolicy.ABORT).fromEnvironment();
+        int elements = count;
+        ranks.run(world -> {
             try {
                 NcclLibrary.get().require("ncclCommGrow");
                 if (world.size() > 1) {
-                    grow(world, count);
+                    grow(world, elements);
                 } else {
                     System.out.println("skipped: needs at least 2 ranks, one of which joins: -n 2");
                 }
@@ -49,7 +49,7 @@ public final class Grow {
                     System.out.println("skipped: " + e.getMessage());
                 }
             }
-        }
+        });
     }
 
     private static void grow(Communicator world, int count) {
@@ -62,9 +62,11 @@ public final class Grow {
             } else {
                 sum(small, count, stream);
             }
-            UniqueId id = broadcast(world, world.rank() == 0 ? small.growId() : null, stream);
+            byte[] id =
+                    world.control().broadcast(world.rank() == 0 ? small.growId().toBytes() : null, 0);
             CommunicatorBuilder builder = Communicator.builder().device(world.device());
-            try (Communicator grown = joins ? builder.join(id, before, world.size()) : small.grow(world.size())) {
+            try (Communicator grown =
+                    joins ? builder.join(UniqueId.of(id), before, world.size()) : small.grow(world.size())) {
                 sum(grown, count, stream);
                 System.out.println("rank " + world.rank() + (joins ? ": joined as rank " : ": remained rank ")
                         + grown.rank() + " when " + before + (before == 1 ? " rank" : " ranks") + " became "
@@ -73,26 +75,13 @@ public final class Grow {
         }
     }
 
-    /** Broadcasts the id of rank 0; {@code id} is null on other ranks. */
-    private static UniqueId broadcast(Communicator world, UniqueId id, CudaStream stream) {
-        byte[] bytes = id == null ? new byte[UniqueId.BYTES] : id.toBytes();
-        try (DeviceBuffer<Uint8> buffer = world.device().allocate(ElementType.UINT8, bytes.length)) {
-            buffer.copyFrom(bytes);
-            world.broadcast(buffer, 0, stream);
-            world.work(stream).await();
-            buffer.copyTo(bytes);
-        }
-        return UniqueId.of(bytes);
-    }
-
     private static void sum(Communicator communicator, int count, CudaStream stream) {
         long[] numbers = new long[count];
         Arrays.setAll(numbers, i -> (communicator.rank() + 1L) * i);
-        try (DeviceBuffer<Int64> buffer = communicator.device().allocate(ElementType.INT64, count)) {
-            buffer.copyFrom(numbers);
+        try (DeviceBuffer<Int64> buffer = communicator.device().copyOf(numbers)) {
             communicator.allReduce(buffer, ReduceOp.SUM, stream);
             communicator.work(stream).await();
-            buffer.copyTo(numbers);
+            numbers = buffer.toLongArray();
         }
         long ranks = communicator.size() * (communicator.size() + 1L) / 2;
         for (int i = 0; i < count; i++) {

@@ -96,8 +96,7 @@ public final class MultiCommunicator {
 
     private static void check(Communicator world, DeviceBuffer<Float32> sum, IntPredicate included, String what) {
         int[] ranks = IntStream.range(0, world.size()).filter(included).toArray();
-        float[] got = new float[Math.toIntExact(sum.length())];
-        sum.copyTo(got);
+        float[] got = sum.toFloatArray();
         for (int i = 0; i < got.length; i++) {
             float expected = 0;
             for (int rank : ranks) {

@@ -51,9 +51,8 @@ public final class SendRecv {
 
     private static void pass(Communicator communicator, int count, int next, int previous, CudaStream stream) {
         Device device = communicator.device();
-        try (DeviceBuffer<Float32> outgoing = device.allocate(ElementType.FLOAT32, count);
+        try (DeviceBuffer<Float32> outgoing = device.copyOf(numbers(communicator.rank(), count));
                 DeviceBuffer<Float32> incoming = device.allocate(ElementType.FLOAT32, count)) {
-            outgoing.copyFrom(numbers(communicator.rank(), count));
             incoming.fill(Float.NaN);
             // Without a group all ranks would deadlock: each would wait in send for a receiver.
             Group.run(() -> {
@@ -61,8 +60,7 @@ public final class SendRecv {
                 communicator.recv(incoming, previous, stream);
             });
             communicator.work(stream).await();
-            float[] got = new float[count];
-            incoming.copyTo(got);
+            float[] got = incoming.toFloatArray();
             float[] expected = numbers(previous, count);
             int wrong = Arrays.mismatch(got, expected);
             if (wrong >= 0) {

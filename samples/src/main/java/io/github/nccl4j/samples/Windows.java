@@ -8,11 +8,11 @@ import io.github.nccl4j.highlevel.Element.Float32;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.FailurePolicy;
 import io.github.nccl4j.highlevel.NcclLibrary;
+import io.github.nccl4j.highlevel.NcclLibraryException;
 import io.github.nccl4j.highlevel.NoWindowException;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.Window;
 import io.github.nccl4j.highlevel.WindowFlag;
-import io.github.nccl4j.library.NcclLibraryException;
 
 /**
  * Registers memory as a symmetric window, puts data into the window of the next rank, which calls no receive, and runs a
@@ -36,13 +36,16 @@ public final class Windows {
             throw new IllegalArgumentException("-c and -i must be at least 1: " + count + ", " + rounds);
         }
         // ABORT: if a rank is lost, operations end that would otherwise keep the buffers.
-        try (Communicator communicator =
-                Communicator.builder().onFailure(FailurePolicy.ABORT).fromEnvironment()) {
+        Communicator ranks =
+                Communicator.builder().onFailure(FailurePolicy.ABORT).fromEnvironment();
+        int elements = count;
+        int puts = rounds;
+        ranks.run(communicator -> {
             try {
                 NcclLibrary.get().require("ncclPutSignal");
-                useWindow(communicator, count, rounds);
-                System.out.println("rank " + communicator.rank() + ": " + rounds
-                        + " puts by the previous rank and a sum in windows, " + count
+                useWindow(communicator, elements, puts);
+                System.out.println("rank " + communicator.rank() + ": " + puts
+                        + " puts by the previous rank and a sum in windows, " + elements
                         + " elements each, every element checked");
             } catch (NcclLibraryException | NoWindowException e) {
                 // All ranks skip alike: they have the same library, and NCCL creates windows for all ranks or for none.
@@ -50,7 +53,7 @@ public final class Windows {
                     System.out.println("skipped: " + e.getMessage());
                 }
             }
-        }
+        });
     }
 
     private static void useWindow(Communicator communicator, int count, int rounds) {
@@ -97,8 +100,7 @@ public final class Windows {
     }
 
     private static void check(DeviceBuffer<Float32> buffer, int scale, int round, String what) {
-        float[] got = new float[Math.toIntExact(buffer.length())];
-        buffer.copyTo(got);
+        float[] got = buffer.toFloatArray();
         for (int i = 0; i < got.length; i++) {
             if (got[i] != number(scale, round, i)) {
                 throw new IllegalStateException(

@@ -5,7 +5,6 @@ import io.github.nccl4j.highlevel.CudaStream;
 import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Int64;
-import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.FailurePolicy;
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.highlevel.ReduceOp;
@@ -86,9 +85,9 @@ public final class WithPython {
                         .onFailure(FailurePolicy.ABORT)
                         .create(UniqueId.of(id), rank, self.worldSize());
                 CudaStream stream = CudaStream.nonBlocking(device);
-                DeviceBuffer<Int64> buffer = device.allocate(ElementType.INT64, count)) {
-            buffer.copyFrom(
-                    LongStream.rangeClosed(1, count).map(i -> (rank + 1) * i).toArray());
+                DeviceBuffer<Int64> buffer = device.copyOf(LongStream.rangeClosed(1, count)
+                        .map(i -> (rank + 1) * i)
+                        .toArray())) {
             communicator.allReduce(buffer, ReduceOp.SUM, stream);
             communicator.work(stream).await();
             long ranks = (last + 1) * (last + 2L) / 2;
@@ -108,8 +107,7 @@ public final class WithPython {
 
     private static void check(DeviceBuffer<Int64> buffer, LongStream elements, String what) {
         long[] expected = elements.toArray();
-        long[] got = new long[expected.length];
-        buffer.copyTo(got);
+        long[] got = buffer.toLongArray();
         int wrong = Arrays.mismatch(got, expected);
         if (wrong >= 0) {
             throw new IllegalStateException(

@@ -1,7 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.cuda.Cuda;
-import io.github.nccl4j.tools.support.Waiting;
+import io.github.nccl4j.testing.Waiting;
 import java.io.IOException;
 import java.lang.ref.WeakReference;
 import java.util.ArrayList;
@@ -93,6 +93,7 @@ public final class CapturingScenario {
                 isTrue(seen[0] == other, "the graph of the stream, not of the thread");
             }
             seen[1] = CudaGraph.capturing(stream);
+            isTrue(CudaGraph.ofThread() == seen[1], "the thread captures the outer graph again");
             CudaGraph.capturing(stream).onClose(() -> RUN.add("outer"));
         });
         isTrue(seen[1] == outer, "the outer graph again");

@@ -38,6 +38,16 @@ class DeviceTest {
     }
 
     @Test
+    void deviceOfALocalRankIsHostMemoryOnTheHostEngine() {
+        assertSame(HOST, Device.ofLocalRank(0));
+        assertSame(HOST, Device.ofLocalRank(17));
+        assertEquals(
+                "localRank must be >= 0: -1",
+                assertThrows(IllegalArgumentException.class, () -> Device.ofLocalRank(-1))
+                        .getMessage());
+    }
+
+    @Test
     void rejectsMissingDeviceWithDeviceCount() {
         int count = Device.cudaCount();
         String range = "index must be >= 0 and < the number of CUDA devices that this process sees: ";

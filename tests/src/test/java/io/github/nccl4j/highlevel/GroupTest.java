@@ -10,9 +10,9 @@ import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.library.HostEngine;
-import io.github.nccl4j.tests.TestLog;
+import io.github.nccl4j.testing.TestLog;
+import io.github.nccl4j.testing.Waiting;
 import io.github.nccl4j.tools.support.Threads;
-import io.github.nccl4j.tools.support.Waiting;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -369,6 +369,32 @@ class GroupTest {
                 memory.slice(recv, 2),
                 new long[] {2},
                 new long[] {0});
+    }
+
+    /** As when a buffer was closed by another thread after the checks. */
+    @Test
+    @SuppressWarnings("try") // Nothing is added.
+    void callsThatAreNotLaunchedLeaveNoOpenGroup() {
+        try (Communicator one = alone("one")) {
+            try (BatchedCallGroup calls = new BatchedCallGroup(one.core())) {
+                assertTrue(Group.isOpenInThisThread());
+            }
+            assertFalse(Group.isOpenInThisThread());
+        }
+    }
+
+    @Test
+    void aPlanWithoutAgreementReleasesItsBuffers() {
+        try (Communicator one = alone("one");
+                DeviceBuffer<Int32> send = HOST.allocate(ElementType.INT32, 4);
+                DeviceBuffer<Int32> recv = HOST.allocate(ElementType.INT32, 4)) {
+            long[] first = {0};
+            assertThrows(
+                    IllegalArgumentException.class,
+                    () -> one.planAllToAllv(send, new long[] {2}, first, recv, new long[] {3}, first));
+            assertEquals(0, send.pins());
+            assertEquals(0, recv.pins());
+        }
     }
 
     @Test

@@ -9,6 +9,7 @@ import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.NcclLog.Level;
 import io.github.nccl4j.highlevel.NcclLog.Line;
 import io.github.nccl4j.highlevel.NcclLog.Warning;
+import io.github.nccl4j.internal.failure.LastError;
 import io.github.nccl4j.tools.support.Threads;
 import java.time.Duration;
 import java.util.List;
@@ -72,7 +73,7 @@ class LastErrorTest {
         NcclLibrary library = NcclLibrary.get();
         inAThread(() -> {
             assertNotEquals(nccl.ncclSuccess, nccl.ncclCommCount(12345, new int[1]));
-            String text = library.lastError(0);
+            String text = LastError.current(0);
             assertNotEquals("", text);
             LastError.observeProcess();
             long later = System.currentTimeMillis() + 1000;
@@ -80,7 +81,7 @@ class LastErrorTest {
         });
         inAThread(() -> {
             nccl.ncclCommCount(12345, new int[1]);
-            String text = library.lastError(0);
+            String text = LastError.current(0);
             LastError.observe(library);
             long later = System.currentTimeMillis() + 1000;
             assertEquals("", LastError.quote(library, text, later, 1, null));

@@ -5,8 +5,8 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.github.nccl4j.internal.cuda.CudaBanner;
-import io.github.nccl4j.internal.cuda.LibraryTexts;
+import io.github.nccl4j.internal.binding.CudaBanner;
+import io.github.nccl4j.internal.binding.LibraryTexts;
 import io.github.nccl4j.tests.Cxx;
 import java.io.IOException;
 import java.nio.ByteBuffer;

@@ -8,8 +8,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.highlevel.Element.Float32;
 import io.github.nccl4j.internal.memory.Lifetime;
-import io.github.nccl4j.tests.TestLog;
-import io.github.nccl4j.tools.support.Waiting;
+import io.github.nccl4j.testing.TestLog;
+import io.github.nccl4j.testing.Waiting;
 import java.util.List;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.atomic.AtomicInteger;

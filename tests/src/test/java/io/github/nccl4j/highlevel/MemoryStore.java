@@ -4,13 +4,18 @@ import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.RendezvousTimeoutException;
 import io.github.nccl4j.launch.Store;
+import io.github.nccl4j.launch.wire.Arguments;
+import io.github.nccl4j.launch.wire.Counter;
+import io.github.nccl4j.launch.wire.MessageText;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 
 /**
@@ -53,15 +58,15 @@ final class MemoryStore {
     }
 
     /** The ranks of a scope. */
-    record Scope(int rank, int size, String name, List<Integer> ranks, List<Integer> attempts, MemoryStore store)
+    record Scope(int rank, int size, String name, List<Integer> ranks, List<Integer> attempts, View store)
             implements Rendezvous {
         @Override
         public List<byte[]> gather(String key, byte[] value, Duration timeout) {
-            store.set(name + "/" + key + "/" + rank, value);
             List<String> keys = IntStream.range(0, size)
                     .mapToObj(one -> name + "/" + key + "/" + one)
                     .toList();
-            return keys.stream().map(one -> store.get(one, timeout)).toList();
+            store.put(keys.get(rank), value.clone());
+            return store.values(keys, Arguments.nanoseconds(timeout));
         }
 
         @Override
@@ -70,34 +75,62 @@ final class MemoryStore {
         }
     }
 
-    private synchronized void set(String key, byte[] value) {
-        values.put(key, value.clone());
-        notifyAll();
-    }
-
-    private synchronized byte[] get(String key, Duration timeout) {
-        long end = System.nanoTime() + timeout.toNanos();
-        while (!values.containsKey(key)) {
-            long left = (end - System.nanoTime()) / 1_000_000;
-            if (left <= 0) {
-                throw new RendezvousTimeoutException("no " + key, List.of());
-            }
-            try {
-                wait(left);
-            } catch (InterruptedException e) {
-                throw new AssertionError(e);
-            }
-        }
-        return values.get(key).clone();
-    }
-
     private final class View implements Store {
         private final int rank;
         private final int attempt;
+        private boolean closed;
 
         View(int rank, int attempt) {
             this.rank = rank;
             this.attempt = attempt;
+        }
+
+        private void requireOpen() {
+            if (closed) {
+                throw new IllegalStateException("the store is closed");
+            }
+        }
+
+        private void put(String key, byte[] value) {
+            synchronized (MemoryStore.this) {
+                requireOpen();
+                values.put(key, value);
+                MemoryStore.this.notifyAll();
+            }
+        }
+
+        /** Returns copies of the values of keys when each has had one. */
+        private List<byte[]> values(List<String> keys, long nanos) {
+            long end = System.nanoTime() + nanos;
+            synchronized (MemoryStore.this) {
+                requireOpen();
+                List<byte[]> found = new ArrayList<>();
+                for (String key : keys) {
+                    while (!values.containsKey(key)) {
+                        waitFor(key, end, nanos);
+                    }
+                    found.add(values.get(key).clone());
+                }
+                return found;
+            }
+        }
+
+        private void waitFor(String key, long end, long nanos) {
+            long left = end - System.nanoTime();
+            if (left <= 0) {
+                throw new RendezvousTimeoutException(
+                        "'" + key + "' was not set within " + MessageText.seconds(nanos), List.of());
+            }
+            try {
+                TimeUnit.NANOSECONDS.timedWait(MemoryStore.this, left);
+            } catch (InterruptedException interrupted) {
+                Thread.currentThread().interrupt();
+                throw new RendezvousException(
+                        "rank " + rank + " was interrupted while it waited for '" + key + "'", interrupted);
+            }
+            if (closed) {
+                throw new RendezvousException("the store was closed");
+            }
         }
 
         @Override
@@ -112,42 +145,46 @@ final class MemoryStore {
 
         @Override
         public Scope among(String name, List<Integer> ranks, List<Integer> attempts) {
-            return new Scope(ranks.indexOf(rank), ranks.size(), name, ranks, attempts, MemoryStore.this);
+            return new Scope(ranks.indexOf(rank), ranks.size(), name, ranks, attempts, this);
         }
 
         @Override
         public void set(String key, byte[] value) {
-            MemoryStore.this.set(key, value);
+            put(Arguments.fullKey("", key), Arguments.requireValue(value).clone());
         }
 
         @Override
         public byte[] get(String key, Duration timeout) {
-            return MemoryStore.this.get(key, timeout);
+            return values(List.of(Arguments.fullKey("", key)), Arguments.nanoseconds(timeout))
+                    .get(0);
         }
 
         @Override
         public void await(Collection<String> keys, Duration timeout) {
-            keys.forEach(key -> MemoryStore.this.get(key, timeout));
+            keys.forEach(key -> Arguments.fullKey("", key));
+            values(List.copyOf(keys), Arguments.nanoseconds(timeout));
         }
 
         @Override
         public long add(String key, long delta) {
+            String full = Arguments.fullKey("", key);
             synchronized (MemoryStore.this) {
-                byte[] old = values.get(key);
-                long value = old == null ? 0 : Long.parseLong(new String(old, StandardCharsets.UTF_8));
+                requireOpen();
                 try {
-                    long sum = Math.addExact(value, delta);
-                    set(key, Long.toString(sum).getBytes(StandardCharsets.UTF_8));
+                    long sum = Counter.sum(values.get(full), delta);
+                    put(full, Counter.encode(sum));
                     return sum;
-                } catch (ArithmeticException overflow) {
-                    throw new RendezvousException("the sum is too large: " + value + " + " + delta, overflow);
+                } catch (IllegalStateException wrong) {
+                    throw new RendezvousException("'" + key + "': " + wrong.getMessage(), wrong);
                 }
             }
         }
 
         @Override
         public boolean delete(String key) {
+            Arguments.fullKey("", key);
             synchronized (MemoryStore.this) {
+                requireOpen();
                 return values.remove(key) != null;
             }
         }
@@ -159,21 +196,23 @@ final class MemoryStore {
 
         @Override
         public List<Integer> attempts() {
-            return List.of(attempts);
+            synchronized (MemoryStore.this) {
+                requireOpen();
+                return List.of(attempts);
+            }
         }
 
         @Override
         public List<byte[]> gather(String key, byte[] value, Duration timeout) {
-            return all().gather(key, value, timeout);
-        }
-
-        private Scope all() {
-            return new Scope(rank, size(), "all", List.of(), List.of(), MemoryStore.this);
+            return new Scope(rank, size(), "all", List.of(), List.of(), this).gather(key, value, timeout);
         }
 
         @Override
         public void close() {
-            // Nothing is open.
+            synchronized (MemoryStore.this) {
+                closed = true;
+                MemoryStore.this.notifyAll();
+            }
         }
     }
 }

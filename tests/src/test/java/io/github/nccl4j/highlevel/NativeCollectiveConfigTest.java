@@ -8,11 +8,12 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.header.Field;
+import io.github.nccl4j.internal.config.CollectiveConfigField;
 import io.github.nccl4j.internal.memory.Address;
 import io.github.nccl4j.nccl.ncclCollConfig_t;
 import io.github.nccl4j.nccl.ncclConfigExt_t;
+import io.github.nccl4j.testing.Waiting;
 import io.github.nccl4j.tests.PackagedHeader;
-import io.github.nccl4j.tools.support.Waiting;
 import java.lang.management.BufferPoolMXBean;
 import java.lang.management.ManagementFactory;
 import java.lang.ref.Reference;

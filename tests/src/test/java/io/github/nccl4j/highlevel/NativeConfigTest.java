@@ -8,10 +8,12 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.header.Field;
-import io.github.nccl4j.library.NcclLibraryException;
+import io.github.nccl4j.internal.config.ConfigField;
+import io.github.nccl4j.internal.config.NativeConfig;
+import io.github.nccl4j.internal.failure.Status;
 import io.github.nccl4j.nccl.ncclConfig_t;
+import io.github.nccl4j.testing.TestLog;
 import io.github.nccl4j.tests.PackagedHeader;
-import io.github.nccl4j.tests.TestLog;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
@@ -69,7 +71,7 @@ class NativeConfigTest {
                 .hostCftMode(HostCftMode.FALLBACK)
                 .nvlsHostMode(NvlsHostMode.DISABLE_TRANSPORT, NvlsHostMode.DISABLE_SYMMETRIC_MULTIMEM)
                 .build();
-        try (NativeConfig filled = new NativeConfig(config, NcclLibrary.get())) {
+        try (NativeConfig filled = new NativeConfig(config.supportedBy(NcclLibrary.get()))) {
             for (Map.Entry<String, Object> set : config.values().entrySet()) {
                 Object written = ncclConfig_t.class.getMethod(set.getKey()).invoke(filled.struct());
                 Object expected = set.getValue();
@@ -91,7 +93,8 @@ class NativeConfigTest {
 
     @Test
     void unsetFieldsStayUndefined() throws ReflectiveOperationException {
-        try (NativeConfig filled = new NativeConfig(CommunicatorConfig.builder().build(), NcclLibrary.get())) {
+        try (NativeConfig filled =
+                new NativeConfig(CommunicatorConfig.builder().build().supportedBy(NcclLibrary.get()))) {
             assertEquals(nccl.NCCL_API_MAGIC, filled.struct().magic());
             for (Field field : fields().values()) {
                 Object value = ncclConfig_t.class.getMethod(field.name()).invoke(filled.struct());
@@ -107,12 +110,12 @@ class NativeConfigTest {
                 .netName("dies")
                 .build();
         long name;
-        try (NativeConfig filled = new NativeConfig(config, NcclLibrary.get())) {
+        try (NativeConfig filled = new NativeConfig(config.supportedBy(NcclLibrary.get()))) {
             name = filled.struct().commName().address();
         }
-        try (NativeConfig again = new NativeConfig(config, NcclLibrary.get());
+        try (NativeConfig again = new NativeConfig(config.supportedBy(NcclLibrary.get()));
                 NativeConfig other = new NativeConfig(
-                        CommunicatorConfig.builder().commName("other").build(), NcclLibrary.get())) {
+                        CommunicatorConfig.builder().commName("other").build().supportedBy(NcclLibrary.get()))) {
             assertEquals(name, again.struct().commName().address());
             assertEquals("outlives", again.struct().commName().getString(StandardCharsets.UTF_8));
             assertNotEquals(name, other.struct().commName().address());
@@ -127,7 +130,7 @@ class NativeConfigTest {
                 .maxCtas(4)
                 .commName("one rank")
                 .build();
-        try (NativeConfig filled = new NativeConfig(config, NcclLibrary.get());
+        try (NativeConfig filled = new NativeConfig(config.supportedBy(NcclLibrary.get()));
                 PointerPointer<BytePointer> cell = new PointerPointer<>(1);
                 BytePointer id = new BytePointer(UniqueId.BYTES)) {
             id.put(UniqueId.create().toBytes());

@@ -1,14 +1,21 @@
 package io.github.nccl4j.highlevel;
 
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.nccl4j.highlevel.Element.Int32;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
-/** The log to which a report of the profiler belongs, which has the properties of the communicator but no handle. */
+/** The log to which a report of the profiler belongs, and the files of communicators that fail one after the other. */
 class RecorderOfACommunicatorTest {
     private final List<Communicator> created = new ArrayList<>();
 
@@ -66,5 +73,33 @@ class RecorderOfACommunicatorTest {
         found(ended, time);
         create("next").close();
         assertNull(FlightRecorder.logOf("reported", 0, 1, time));
+    }
+
+    /** What ends an operation may be that the program or the watchdog has given up the communicator that failed first. */
+    @Test
+    void anOperationThatWaitedAtTheFirstFailureWaitsInTheFile(@TempDir Path folder) throws IOException {
+        System.setProperty("nccl4j.recorder.dump", folder.toString());
+        try (DeviceBuffer<Int32> buffer = Device.host().allocate(ElementType.INT32, 4)) {
+            Communicator first = create("first");
+            Communicator other = create("other");
+            CudaStream stream = CudaStream.defaultOf(Device.host());
+            other.allReduce(buffer, ReduceOp.SUM, stream);
+            first.flightRecorder().dumpFor("is lost");
+            other.work(stream).await();
+            String waited = failed(other, "is lost, too");
+            assertTrue(waited.contains("\"failure\": \"is lost, too\""), waited);
+            assertTrue(waited.endsWith("\"done\": null}\n]}"), waited);
+            other.allReduce(buffer, ReduceOp.SUM, stream);
+            other.work(stream).await();
+            String later = failed(other, "is lost later");
+            assertFalse(later.contains("\"done\": null"), later);
+        } finally {
+            System.clearProperty("nccl4j.recorder.dump");
+        }
+    }
+
+    private static String failed(Communicator communicator, String failure) throws IOException {
+        return Files.readString(
+                Path.of(communicator.flightRecorder().dumpFor(failure).replace("Flight recorder: ", "")));
     }
 }

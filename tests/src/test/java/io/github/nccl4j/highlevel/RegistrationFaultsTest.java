@@ -8,7 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.library.Engine;
-import io.github.nccl4j.tests.TestLog;
+import io.github.nccl4j.testing.TestLog;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 

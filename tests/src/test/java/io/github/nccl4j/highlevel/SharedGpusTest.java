@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.nccl4j.internal.config.SharedGpus;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.StubLibraries;

@@ -7,6 +7,9 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.failure.FailureReport;
+import io.github.nccl4j.internal.failure.LastError;
+import io.github.nccl4j.internal.failure.Status;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;

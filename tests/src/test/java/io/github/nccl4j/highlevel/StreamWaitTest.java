@@ -9,8 +9,8 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.highlevel.Element.Int32;
+import io.github.nccl4j.testing.Waiting;
 import io.github.nccl4j.tools.support.Threads;
-import io.github.nccl4j.tools.support.Waiting;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;

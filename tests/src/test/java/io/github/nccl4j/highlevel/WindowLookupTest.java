@@ -35,6 +35,8 @@ class WindowLookupTest {
             assertFalse(plain.covers(second.address, 4097));
             assertFalse(plain.covers(second.address - 1, 1));
             assertFalse(plain.covers(second.address, Long.MAX_VALUE));
+            DeviceBuffer<Int32> elsewhere = DeviceBuffer.wrap(new Device(0, 0), ElementType.INT32, first.address, 1024);
+            assertFalse(symmetric.contains(elsewhere), "the same address on another device");
             symmetric.close();
             assertNull(communicator.windows().symmetricWindowOf(first));
             assertEquals(part, communicator.windows().symmetricWindowOf(third.slice(0, 1)));

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.highlevel.Element.Int32;
+import io.github.nccl4j.testing.Waiting;
 import io.github.nccl4j.tools.support.Threads;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -46,8 +47,28 @@ class WorkFutureTest {
 
     private Work begin(int rank) {
         Communicator communicator = ranks.get(rank);
-        communicator.allReduce(numbers.get(rank), ReduceOp.SUM, communicator.stream());
-        return communicator.work(communicator.stream());
+        return communicator.submit(own -> communicator.allReduce(numbers.get(rank), ReduceOp.SUM, own));
+    }
+
+    @Test
+    void submittedOperationsAreInTheStreamOfTheCommunicator() {
+        numbers.forEach(number -> number.fill(2));
+        Work first = ranks.get(0).submit(own -> {
+            assertEquals(ranks.get(0).stream(), own);
+            ranks.get(0).allReduce(numbers.get(0), ReduceOp.SUM, own);
+        });
+        assertFalse(first.isDone());
+        begin(1).toFuture();
+        begin(2).toFuture();
+        first.await();
+        assertEquals(2 * RANKS, numbers.get(0).toIntArray()[0]);
+    }
+
+    @Test
+    void nothingIsSubmittedWithinAGroup() {
+        Group.run(() -> assertThrows(IllegalStateException.class, () -> ranks.get(0)
+                .submit(own -> failures.add(new AssertionError("called")))));
+        assertEquals(List.of(), failures);
     }
 
     /** The continuations of all ranks wait for each other. */
@@ -124,6 +145,25 @@ class WorkFutureTest {
                     NcclTimeoutException.class,
                     assertThrows(CompletionException.class, future::join).getCause());
             assertEquals("of the program", policy.join());
+        } finally {
+            pair.forEach(Communicator::abort);
+        }
+    }
+
+    /** While a future is pending, its thread finds the failures; afterwards the watchdog does, as before. */
+    @Test
+    void afterAFutureTheWatchdogReportsLateWork() {
+        CompletableFuture<NcclException> policy = new CompletableFuture<>();
+        List<Communicator> pair = Communicator.builder()
+                .deadline(Duration.ofMillis(300))
+                .onFailure((communicator, failure) -> policy.complete(failure))
+                .createAll(List.of(Device.host(), Device.host()));
+        try {
+            Communicator first = pair.get(0);
+            first.allReduce(numbers.get(0), ReduceOp.SUM, first.stream());
+            first.work(first.stream()).toFuture().cancel(false);
+            Waiting.until("report of the late work", policy::isDone, Duration.ofSeconds(30));
+            assertInstanceOf(NcclTimeoutException.class, policy.join());
         } finally {
             pair.forEach(Communicator::abort);
         }

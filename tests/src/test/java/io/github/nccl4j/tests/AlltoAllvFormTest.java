@@ -297,6 +297,11 @@ class AlltoAllvFormTest {
     void onlyAKnownFormIsUsedByAllToAllv() throws IOException {
         Outcome host = new ChildJvm().property("nccl4j.engine", "host").run(AlltoAllvScenario.class);
         assertEquals("ELEVEN_ARGUMENTS native true\n", host.output());
+        Outcome ten = new ChildJvm()
+                .property("nccl4j.engine", "host")
+                .environment("NCCL4J_HOST_ALLTOALLV", "10")
+                .run(AlltoAllvScenario.class);
+        assertEquals("TEN_ARGUMENTS native true\n", ten.output());
         Path engine = Path.of(NativeLibrary.path());
         Outcome unknown = new ChildJvm()
                 .property("nccl4j.library", StubLibraries.unknownOver(folder, engine))

@@ -18,6 +18,8 @@ import java.util.stream.Stream;
 import javax.xml.parsers.DocumentBuilderFactory;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.w3c.dom.Document;
 import org.w3c.dom.Element;
 import org.w3c.dom.NodeList;
@@ -38,9 +40,13 @@ class ArchitecturePictureTest {
         LayersTest.readTheJar();
         packages = LayersTest.packages();
         exported = LayersTest.exportedPackages();
-        picture = DocumentBuilderFactory.newInstance()
+        picture = parse("architecture.svg");
+    }
+
+    private static Document parse(String name) throws Exception {
+        return DocumentBuilderFactory.newInstance()
                 .newDocumentBuilder()
-                .parse(DOCS.resolve("architecture.svg").toFile());
+                .parse(DOCS.resolve(name).toFile());
     }
 
     /** The layers from the bottom up, without the single classes that lower layers share. */
@@ -116,11 +122,13 @@ class ArchitecturePictureTest {
     }
 
     /** Fonts differ in width. A text must fit in its box with a wide one, and must not touch the text beside it. */
-    @Test
-    void textsFitInTheirBoxes() {
-        List<Element> boxes = elements(picture.getDocumentElement(), "rect", any -> true);
-        List<Element> texts = elements(picture.getDocumentElement(), "text", any -> true);
-        assertTrue(texts.size() > packages.size(), () -> texts.size() + " texts");
+    @ParameterizedTest
+    @ValueSource(strings = {"architecture.svg", "ranks.svg"})
+    void textsFitInTheirBoxes(String name) throws Exception {
+        Element root = parse(name).getDocumentElement();
+        List<Element> boxes = elements(root, "rect", any -> true);
+        List<Element> texts = elements(root, "text", any -> true);
+        assertTrue(texts.size() > 10, () -> texts.size() + " texts");
         for (Element text : texts) {
             Element box = boxes.stream()
                     .filter(one -> !one.getAttribute("class").equals("page") && contains(one, text))
@@ -149,7 +157,7 @@ class ArchitecturePictureTest {
 
     private static double width(Element text) {
         return text.getTextContent().length()
-                * number(picture.getDocumentElement(), "font-size")
+                * number(text.getOwnerDocument().getDocumentElement(), "font-size")
                 * WIDTH_OF_A_CHARACTER;
     }
 

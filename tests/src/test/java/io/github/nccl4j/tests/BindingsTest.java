@@ -13,7 +13,7 @@ import io.github.nccl4j.header.Function;
 import io.github.nccl4j.header.Header;
 import io.github.nccl4j.header.Layout;
 import io.github.nccl4j.header.Parameter;
-import io.github.nccl4j.library.NcclLibraryException;
+import io.github.nccl4j.highlevel.NcclLibraryException;
 import io.github.nccl4j.nccl.ncclCollConfig_t;
 import io.github.nccl4j.nccl.ncclConfigExt_t;
 import io.github.nccl4j.nccl.ncclConfig_t;

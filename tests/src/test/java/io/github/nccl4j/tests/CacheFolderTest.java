@@ -8,9 +8,10 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.NcclLibraryException;
 import io.github.nccl4j.highlevel.UniqueId;
+import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NativeLibrary;
-import io.github.nccl4j.library.NcclLibraryException;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -48,6 +49,48 @@ class CacheFolderTest {
                 System.out.println(e.getMessage());
             }
         }
+    }
+
+    /** Each way to ask for the native code fails with the reason. */
+    static final class EachUse {
+        public static void main(String... args) {
+            List<Runnable> uses = List.of(
+                    NativeLibrary::path,
+                    NativeLibrary::versionCode,
+                    NativeLibrary::version,
+                    NativeLibrary::engine,
+                    () -> NativeLibrary.provides("ncclSend"),
+                    () -> NativeLibrary.release("ncclSend"),
+                    NativeLibrary::alltoAllvArguments,
+                    NativeLibrary::isVccl,
+                    NativeLibrary::otherCopies,
+                    () -> NativeLibrary.wasCalled("ncclSend"),
+                    NativeLibrary::isLoaded,
+                    NativeLibrary::candidates,
+                    () -> NativeLibrary.use("libnccl.so.2"),
+                    () -> NativeLibrary.use(Engine.HOST),
+                    () -> NativeLibrary.setVariable("NCCL_DEBUG", "INFO"),
+                    () -> NativeLibrary.unpack(NativeLibrary.class),
+                    NativeLibrary::gpuCount);
+            for (int i = 0; i < uses.size(); i++) {
+                try {
+                    uses.get(i).run();
+                    System.out.println(i + ": no failure");
+                } catch (RuntimeException | LinkageError e) {
+                    if (!(e instanceof NcclLibraryException)) {
+                        System.out.println(i + ": " + e);
+                    }
+                }
+            }
+        }
+    }
+
+    @Test
+    void everyFunctionFailsWithTheReason() {
+        ChildJvm.Outcome outcome = jvm(Path.of("/proc/self"))
+                .property("java.io.tmpdir", "/proc/self")
+                .run(EachUse.class);
+        assertEquals("", outcome.output());
     }
 
     private static String run(Path cache, String use, String... prefix) {

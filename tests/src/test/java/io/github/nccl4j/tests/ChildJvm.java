@@ -1,9 +1,9 @@
 package io.github.nccl4j.tests;
 
+import io.github.nccl4j.testing.Waiting;
 import io.github.nccl4j.tools.launch.ChildProcesses;
 import io.github.nccl4j.tools.support.ClassArchive;
 import io.github.nccl4j.tools.support.Threads;
-import io.github.nccl4j.tools.support.Waiting;
 import java.io.File;
 import java.io.IOException;
 import java.io.Reader;
@@ -108,6 +108,15 @@ public final class ChildJvm {
     /** Puts a folder or jar after the tests' own class path: the JVM starts faster than with one before it. */
     public ChildJvm classPathEnd(Path last) {
         classPath += File.pathSeparator + last;
+        return this;
+    }
+
+    /** Removes the jars whose names begin so. */
+    public ChildJvm withoutJars(String prefix) {
+        classPath = Stream.of(classPath.split(File.pathSeparator))
+                .filter(entry -> !new File(entry).getName().startsWith(prefix))
+                .collect(Collectors.joining(File.pathSeparator));
+        archived = false;
         return this;
     }
 

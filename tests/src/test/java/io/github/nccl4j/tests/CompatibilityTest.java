@@ -29,10 +29,13 @@ class CompatibilityTest {
             Path.of("../nccl-presets/src/main/java/io/github/nccl4j/launch"),
             Path.of("../nccl-presets/src/main/java/io/github/nccl4j/library"),
             Path.of("../nccl-presets/src/main/java/io/github/nccl4j/presets"),
-            Path.of("../nccl-spark/src/main/java/io/github/nccl4j/spark"),
-            Path.of("../nccl-pytorch/src/main/java/io/github/nccl4j/pytorch"),
-            Path.of("../nccl-zookeeper/src/main/java/io/github/nccl4j/zookeeper"),
-            Path.of("../nccl-micrometer/src/main/java/io/github/nccl4j/micrometer"));
+            Path.of("../nccl-extensions/src/main/java/io/github/nccl4j/extensions"),
+            Path.of("../nccl-extensions/src/main/java/io/github/nccl4j/extensions/library"),
+            Path.of("../nccl-extensions/src/main/java/io/github/nccl4j/extensions/presets"),
+            Path.of("../integrations/spark/src/main/java/io/github/nccl4j/spark"),
+            Path.of("../integrations/pytorch/src/main/java/io/github/nccl4j/pytorch"),
+            Path.of("../integrations/zookeeper/src/main/java/io/github/nccl4j/zookeeper"),
+            Path.of("../integrations/micrometer/src/main/java/io/github/nccl4j/micrometer"));
 
     private static final Pattern PUBLIC_TYPE =
             Pattern.compile("^public [a-z -]*?(class|interface|enum|record|@interface) \\w+", Pattern.MULTILINE);

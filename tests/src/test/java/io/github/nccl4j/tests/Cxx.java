@@ -115,7 +115,7 @@ public final class Cxx {
     }
 
     /** As {@link #output(List)} in a folder, if not null, within a limit. */
-    static String output(Path folder, List<String> command, Duration limit) throws IOException {
+    public static String output(Path folder, List<String> command, Duration limit) throws IOException {
         // A file: a pipe would keep this thread as long as the command, or a child of it, has it open.
         Path output = Files.createTempFile("output", ".txt");
         Process process = ChildProcesses.start(new ProcessBuilder(command)

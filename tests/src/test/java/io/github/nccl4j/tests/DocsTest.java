@@ -15,17 +15,22 @@ import java.util.Set;
 import java.util.regex.MatchResult;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The pages say what is so: their Java compiles and runs, their links lead somewhere. Commands: {@code DocsCommandsTest}. */
 class DocsTest {
     private static final Set<String> LANGUAGES = Set.of(
             "kotlin",
+            "kotlin gradle",
             "scala",
             "java",
             "java jdk22",
             "java interop",
+            "java micrometer",
             "java pytorch",
             "java spark",
             "java zookeeper",
@@ -44,10 +49,16 @@ class DocsTest {
             "sh example");
 
     private static final Pattern PROGRAM = Pattern.compile("public class (\\w+)");
+    private static final int MOST_WORDS = 1500;
+    private static final Pattern ANCHOR = Pattern.compile("<a id=\"([^\"]+)\"></a>");
     private static final Pattern LINK = Pattern.compile("]\\(([^)#\\s]+)(?:#([^)]*))?\\)");
 
     /** What pages use besides: other packages, and a tensor that comes from somewhere. */
     private static final String PRELUDE = """
+            import io.github.nccl4j.extensions.*;
+            import io.github.nccl4j.extensions.global.*;
+            import io.github.nccl4j.extensions.library.*;
+            import io.github.nccl4j.extensions.nccl_m2n.*;
             import io.github.nccl4j.global.nccl;
             import io.github.nccl4j.launch.*;
             import io.github.nccl4j.nccl.*;
@@ -81,6 +92,23 @@ class DocsTest {
                 assertTrue(LANGUAGES.contains(block.info()), block.place() + ": '" + block.info() + "'");
             }
         }
+    }
+
+    /** CONTRIBUTING.md tells what each module is for, and a newcomer sees few folders. */
+    @Test
+    void theTableOfModulesIsComplete() throws IOException {
+        Set<Path> told = Pattern.compile("(?m)^\\| `([^`]+)` \\|")
+                .matcher(Files.readString(Path.of("../CONTRIBUTING.md")).split("## Where things are")[1])
+                .results()
+                .map(row -> Path.of("..", row.group(1)))
+                .collect(Collectors.toSet());
+        assertEquals(Set.copyOf(Modules.all()), told);
+        // And docs.
+        assertTrue(Modules.all().stream()
+                        .map(module -> module.getName(1))
+                        .distinct()
+                        .count()
+                <= 11);
     }
 
     @Test
@@ -150,13 +178,39 @@ class DocsTest {
         assertTrue(files > headings && headings > 0, files + " links to files, " + headings + " of them to headings");
     }
 
-    /** As GitHub names them. */
+    /** Pages that answer one question each: one that grows over this is to be split again. */
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "performance/README.md",
+                "cluster.md",
+                "launchers.md",
+                "lost-ranks.md",
+                "zookeeper.md",
+                "encryption.md",
+                "gpu-setup.md",
+                "host-engine.md",
+                "between-hosts.md",
+                "host-engine-internals.md",
+                "status.md"
+            })
+    void pagesThatWereSplitStayShort(String page) throws IOException {
+        int words = Files.readString(Path.of("../docs", page)).split("\\s+").length;
+        assertTrue(words <= MOST_WORDS, words + " words");
+    }
+
+    /** As GitHub names them, and the anchors of sections that moved to another page. */
     private static List<String> headings(Path page) throws IOException {
-        return Files.readAllLines(page).stream()
+        List<String> names = ANCHOR.matcher(Files.readString(page))
+                .results()
+                .map(anchor -> anchor.group(1))
+                .collect(Collectors.toCollection(ArrayList::new));
+        Files.readAllLines(page).stream()
                 .filter(line -> line.startsWith("#"))
                 .map(line ->
                         line.replaceFirst("^#+ ", "").toLowerCase(Locale.ROOT).replaceAll("[^a-z0-9 -]", ""))
                 .map(line -> line.replace(' ', '-'))
-                .toList();
+                .forEach(names::add);
+        return names;
     }
 }

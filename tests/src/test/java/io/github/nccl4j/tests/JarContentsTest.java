@@ -26,6 +26,7 @@ class JarContentsTest {
     private static final String OURS = "io/github/nccl4j/";
     private static final String NAME = "[A-Za-z0-9_$-]+";
     private static final String OBSERVERS = "META-INF/services/io\\.github\\.nccl4j\\.launch\\.ObserverProvider";
+    private static final String NOTICES = "META-INF/THIRD-PARTY\\.txt";
     private static final String ABOUT = "META-INF/(MANIFEST\\.MF|maven/io\\.github\\.nccl4j/%s/pom\\.(xml|properties))";
 
     /** What a jar may hold, and how much of it must be there. */
@@ -56,7 +57,11 @@ class JarContentsTest {
                     1,
                     OURS + "host/linux-\\w+/libnccl4j_host\\.so",
                     "module-info\\.class"),
-            new Rule("nccl-host-" + VERSION + "-(sources|javadoc)\\.jar", "nccl-host", 20, NAME + "\\.(cpp|h|map)"),
+            new Rule(
+                    "nccl-host-" + VERSION + "-(sources|javadoc)\\.jar",
+                    "nccl-host",
+                    20,
+                    "[a-z]+/" + NAME + "\\.(cpp|h|map)"),
             new Rule("nccl-host-" + VERSION + "\\.jar", "nccl-host", 0),
             new Rule("nccl-platform-" + VERSION + "(-sources|-javadoc)?\\.jar", "nccl-platform", 0, "README\\.md"),
             new Rule(
@@ -81,10 +86,18 @@ class JarContentsTest {
                     2,
                     OURS + "micrometer/" + NAME + "\\.(class|java)"),
             new Rule(
+                    "nccl-extensions-" + VERSION + "(-sources)?\\.jar",
+                    "nccl-extensions",
+                    30,
+                    OURS + "extensions/((global|library|nccl_ep|nccl_m2n|presets)/)?" + NAME + "\\.(class|java)",
+                    OURS + "extensions/include/nccl_(ep|m2n)\\.h",
+                    OURS + "extensions/linux-\\w+/libjninccl4jextensions\\.so"),
+            new Rule(
                     ".*-sources\\.jar",
                     "[a-z0-9_.-]+",
                     5,
-                    OURS + "(header|pytorch|spark|tools|zookeeper)/.*\\.(html|java|sh)",
+                    OURS + "(header|pytorch|spark|tools|zookeeper)/.*\\.(html|java|md|properties|sh)",
+                    NOTICES,
                     OBSERVERS),
             new Rule(
                     "nccl-" + VERSION + "\\.jar",
@@ -96,13 +109,19 @@ class JarContentsTest {
                     "META-INF/native-image/io\\.github\\.nccl4j/(nccl|highlevel)/(jni|reflect|resource)-config\\.json",
                     "module-info\\.class"),
             new Rule("nccl-header-" + VERSION + "\\.jar", "nccl-header", 20, OURS + "header/" + NAME + "\\.class"),
-            new Rule("nccl-tools-" + VERSION + "\\.jar", "nccl-tools", 20, OURS + "tools/.*\\.(class|html|sh)"),
+            new Rule(
+                    "nccl-tools-" + VERSION + "\\.jar",
+                    "nccl-tools",
+                    20,
+                    OURS + "tools/.*\\.(class|html|md|properties|sh)",
+                    NOTICES),
             new Rule(
                     "nccl-samples-" + VERSION + "\\.jar",
                     "nccl-samples",
                     10,
                     OURS + "samples/" + NAME + "\\.class",
                     OURS + "samples/(samples\\.txt|with_python\\.py)"),
+            new Rule("nccl-" + VERSION + "-tests\\.jar", "nccl", 3, OURS + "testing/.*\\.class"),
             new Rule(
                     "nccl-tools-" + VERSION + "-tests\\.jar",
                     "nccl-tools",
@@ -134,30 +153,20 @@ class JarContentsTest {
                     "nccl4j-tools\\.jar",
                     "[a-z-]+",
                     100,
-                    OURS + ".*\\.(class|h|html|so|py|sh|txt)",
+                    OURS + ".*\\.(class|h|html|md|properties|so|py|sh|txt)",
+                    NOTICES,
                     "org/bytedeco/javacpp/.*\\.(class|so|properties)",
                     "org/bytedeco/cuda/(cudart/|global/cudart|presets/cudart).*\\.class",
                     "org/bytedeco/cuda/linux-\\w+/libjnicudart\\.so",
                     "picocli/.*\\.class",
                     "com/google/gson/.*\\.class",
-                    "org/knowm/xchart/.*\\.(class|properties)",
                     "META-INF/proguard/gson\\.pro",
-                    "META-INF/maven/(org\\.bytedeco|info\\.picocli|com\\.google\\.code\\.gson|org\\.knowm\\.xchart)/.*/pom\\.(properties|xml)"));
+                    "META-INF/maven/(org\\.bytedeco|info\\.picocli|com\\.google\\.code\\.gson)/.*/pom\\.(properties|xml)"));
 
     static List<Path> jars() throws IOException {
         List<Path> jars = new ArrayList<>();
-        for (String module : List.of(
-                "nccl-header",
-                "nccl-presets",
-                "nccl-host",
-                "nccl-platform",
-                "nccl-micrometer",
-                "nccl-pytorch",
-                "nccl-spark",
-                "nccl-zookeeper",
-                "samples",
-                "nccl-tools")) {
-            Path target = Path.of("..", module, "target");
+        for (Path module : Modules.ofUsers()) {
+            Path target = module.resolve("target");
             if (Files.isDirectory(target)) {
                 try (Stream<Path> files = Files.list(target)) {
                     files.filter(file -> file.toString().endsWith(".jar")).forEach(jars::add);

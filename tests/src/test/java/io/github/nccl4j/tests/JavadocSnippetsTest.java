@@ -20,6 +20,7 @@ import org.junit.jupiter.api.io.TempDir;
  */
 class JavadocSnippetsTest {
     private static final Path SOURCES = Path.of("../nccl-presets/src/main/java/io/github/nccl4j");
+    private static final Path OF_EXTENSIONS = Path.of("../nccl-extensions/src/main/java/io/github/nccl4j/extensions");
     private static final Pattern BLOCK = Pattern.compile("<pre>\\{@code\\R(.*?)\\R[ *]*}</pre>", Pattern.DOTALL);
 
     private static final String LIBRARY = """
@@ -43,30 +44,41 @@ class JavadocSnippetsTest {
                 void snippet() throws Exception {
             """;
 
+    private static final String EXTENSIONS = """
+            import io.github.nccl4j.extensions.*;
+            import io.github.nccl4j.extensions.library.*;
+            """ + Snippets.HIGHLEVEL;
+
     @TempDir
     Path classes;
 
     @Test
     void ofHighlevelCompile() throws IOException {
-        assertEquals("", errors("highlevel", Snippets.HIGHLEVEL));
+        assertEquals("", errors(SOURCES.resolve("highlevel"), Snippets.HIGHLEVEL));
     }
 
     @Test
     void ofLibraryCompile() throws IOException {
-        assertEquals("", errors("library", LIBRARY));
+        assertEquals("", errors(SOURCES.resolve("library"), LIBRARY));
     }
 
     @Test
     void ofLaunchCompile() throws IOException {
-        assertEquals("", errors("launch", LAUNCH));
+        assertEquals("", errors(SOURCES.resolve("launch"), LAUNCH));
     }
 
-    private String errors(String folder, String prelude) throws IOException {
+    @Test
+    void ofExtensionsCompile() throws IOException {
+        assertEquals("", errors(OF_EXTENSIONS, EXTENSIONS));
+        assertEquals("", errors(OF_EXTENSIONS.resolve("library"), EXTENSIONS));
+    }
+
+    private String errors(Path folder, String prelude) throws IOException {
         Snippets snippets = new Snippets();
-        try (Stream<Path> files = Files.list(SOURCES.resolve(folder))) {
+        try (Stream<Path> files = Files.list(folder)) {
             files.filter(Files::isRegularFile).sorted().forEach(file -> addSnippets(snippets, prelude, file));
         }
-        assertFalse(snippets.isEmpty(), folder);
+        assertFalse(snippets.isEmpty(), folder.toString());
         return snippets.errors(classes);
     }
 

@@ -53,6 +53,7 @@ class LayersTest {
      */
     static final List<Set<String>> LAYERS = List.of(
             Set.of("presets"),
+            Set.of("highlevel.NcclException", "highlevel.NcclLibraryException"),
             Set.of("library"),
             Set.of("internal.binding"),
             GENERATED,
@@ -71,15 +72,34 @@ class LayersTest {
             Set.of("launch.Rendezvous", "launch.Scope"),
             Set.of("launch.store"),
             Set.of("launch", "ras"),
-            Set.of("highlevel.CudaException", "highlevel.CudaLibraryException"),
-            Set.of("internal.cuda"),
             Set.of("internal.communicator"),
             Set.of(
-                    "highlevel.Version",
+                    "highlevel.AlltoAllvForm",
+                    "highlevel.CallInterceptor",
+                    "highlevel.CtaPolicy",
+                    "highlevel.CudaException",
+                    "highlevel.CudaLibraryException",
                     "highlevel.DataType",
                     "highlevel.Element",
                     "highlevel.ElementType",
-                    "highlevel.ReduceOp"),
+                    "highlevel.HostCftMode",
+                    "highlevel.Incubating",
+                    "highlevel.NvlsHostMode",
+                    "highlevel.ProfiledOperation",
+                    "highlevel.ReduceOp",
+                    "highlevel.Result",
+                    "highlevel.Version"),
+            Set.of("internal.config", "internal.diagnostics", "internal.recovery"),
+            // The loaded library, the lines of its log, and the exceptions of its calls.
+            Set.of(
+                    "highlevel.NcclLibrary",
+                    "highlevel.NcclLog",
+                    "highlevel.NcclRemoteException",
+                    "highlevel.NcclResultException",
+                    "highlevel.NcclTimeoutException",
+                    "highlevel.NcclUsageException",
+                    "internal.failure"),
+            Set.of("internal.cuda"),
             Set.of("internal.operation"),
             Set.of("highlevel"));
 

@@ -1,13 +1,15 @@
 package io.github.nccl4j.tests;
 
+import static io.github.nccl4j.testing.Expect.assertContains;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.tests.ChildJvm.Outcome;
 import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -35,12 +37,6 @@ class LibraryLoadingTest {
 
     private static Outcome run(Map<String, Object> properties, String... scenario) {
         return run(properties, Map.of(), scenario);
-    }
-
-    private static void assertContains(String output, String... parts) {
-        for (String part : parts) {
-            assertTrue(output.contains(part), () -> "'" + part + "' is not in:\n" + output);
-        }
     }
 
     @Test
@@ -207,6 +203,32 @@ class LibraryLoadingTest {
         assertContains(
                 run(Map.of("nccl4j.library", other), "call", "ncclGetVersion").output(),
                 other + ": not an NCCL library (no ncclGetVersion)");
+    }
+
+    /** Returns where the last segment that is mapped ends in an ELF file. */
+    private static int endOfSegments(byte[] library) {
+        ByteBuffer file = ByteBuffer.wrap(library).order(ByteOrder.LITTLE_ENDIAN);
+        long end = 0;
+        for (int i = 0; i < file.getShort(56); i++) {
+            int header = (int) file.getLong(32) + i * file.getShort(54);
+            if (file.getInt(header) == 1) {
+                end = Math.max(end, file.getLong(header + 8) + file.getLong(header + 32));
+            }
+        }
+        return (int) end;
+    }
+
+    /** What is behind the segments is not mapped, and nothing else is missing. */
+    @Test
+    void aFileThatEndsWithinItsLastSegmentIsReportedNotMapped() throws IOException {
+        byte[] whole = Files.readAllBytes(StubLibraries.small(folder, 22307));
+        int end = endOfSegments(whole);
+        Path cut = Files.write(folder.resolve("cut.so"), Arrays.copyOf(whole, end - 1));
+        assertContains(
+                run(Map.of("nccl4j.library", cut), "call", "ncclGetVersion").output(),
+                cut + ": truncated: it has " + (end - 1) + " bytes and needs " + end);
+        Path enough = Files.write(folder.resolve("enough.so"), Arrays.copyOf(whole, end));
+        assertContains(run(Map.of("nccl4j.library", enough), "describe").output(), "path " + enough, "version 2.23.7");
     }
 
     /** Runs a scenario where the linker searches these folders first. */

@@ -15,7 +15,7 @@ class MutationFaultsTest {
 
     @Test
     void eachTextIsInExactlyOneLine() throws IOException {
-        List<String> faults = Files.readAllLines(ROOT.resolve("mutation/faults")).stream()
+        List<String> faults = Files.readAllLines(ROOT.resolve("tests/mutation/faults")).stream()
                 .filter(line -> !line.isEmpty() && !line.startsWith("#"))
                 .toList();
         assertTrue(faults.size() > 90, faults.size() + " faults");

@@ -156,7 +156,7 @@ class NativeImageConfigTest {
     @Test
     void whatTheNativeLibraryLooksUpIsNamed() throws Exception {
         Set<String> looked = classesIn(nccl.class, "libjninccl4j.so");
-        assertTrue(looked.contains("io.github.nccl4j.library.NcclLibraryException"), looked.toString());
+        assertTrue(looked.contains("io.github.nccl4j.highlevel.NcclLibraryException"), looked.toString());
         Map<String, String> ours = entries("nccl/jni-config.json");
         Set<String> javacpp = Pattern.compile("\"name\"\\s*:\\s*\"([^\"]+)\"")
                 .matcher(text(JAVACPP))

@@ -6,7 +6,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.github.nccl4j.tests.ChildJvm.Outcome;
 import io.github.nccl4j.tools.Main;
-import io.github.nccl4j.tools.support.ClassArchive;
+import io.github.nccl4j.tools.SharedClasses;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -23,7 +23,7 @@ class PerfOnCudaTest {
         assumeTrue(System.getProperty("nccl4j.test.cuda") != null, "needs the natives of JavaCPP Presets CUDA");
         FakeCuda cuda = FakeCuda.build(folder);
         ChildJvm jvm = cuda.jvm(new ChildJvm());
-        ClassArchive.SINGLE_RANK.forEach(jvm::environment);
+        SharedClasses.SINGLE_RANK.forEach(jvm::environment);
         List<String> arguments =
                 new ArrayList<>(List.of("perf", "all_reduce", "--engine", "nccl", "--jit-warmup", "0"));
         arguments.addAll(List.of("--library", cuda.ncclThatTakes(3 << 20).toString()));

@@ -19,7 +19,7 @@ class ProseTest {
     private static final Path ROOT = Path.of("..");
 
     /** What stands between two words of a sentence that goes over lines: the marks of comments, and a concatenation. */
-    private static final Pattern BREAK = Pattern.compile("\"\\s*\\R\\s*\\+ \"|\\s*\\R\\s*(?:\\*(?!/) ?|// ?)?");
+    private static final Pattern BREAK = Pattern.compile("\"\\s*\\R\\s*\\+ \"|\\s*\\R\\s*(?:\\*(?!/) ?|// ?|# ?)?");
 
     private record Rule(Pattern pattern, String example, String better) {}
 
@@ -33,18 +33,30 @@ class ProseTest {
                 .toList();
     }
 
-    /** Pages, and sources that are no tests. */
+    /** Pages, sources that are no tests, and what builds and checks them. */
     private static List<Path> files() throws IOException {
         List<Path> files = new ArrayList<>(Markdown.pages());
-        files.add(ROOT.resolve("SECURITY.md"));
-        try (Stream<Path> modules = Files.list(ROOT)) {
-            for (Path module : modules.filter(Files::isDirectory).sorted().toList()) {
-                Path sources = module.resolve("src/main");
-                if (Files.isDirectory(sources)) {
-                    try (Stream<Path> all = Files.walk(sources)) {
-                        all.filter(file -> file.toString().matches(".*\\.(java|cpp|hpp|h|html|md)"))
-                                .forEach(files::add);
-                    }
+        for (String name : List.of("SECURITY.md", "CODE_OF_CONDUCT.md", "mkdocs.yml", "nccl4j", "pom.xml")) {
+            files.add(ROOT.resolve(name));
+        }
+        for (String folder : List.of(".ci", ".github")) {
+            try (Stream<Path> all = Files.walk(ROOT.resolve(folder))) {
+                all.filter(Files::isRegularFile)
+                        .filter(file -> !file.toString().contains("__pycache__"))
+                        .forEach(files::add);
+            }
+        }
+        for (Path module : Modules.all()) {
+            try (Stream<Path> own = Files.list(module)) {
+                own.filter(Files::isRegularFile)
+                        .filter(file -> file.getFileName().toString().matches("pom\\.xml|[^.]+|.*\\.sh"))
+                        .forEach(files::add);
+            }
+            Path sources = module.resolve("src/main");
+            if (Files.isDirectory(sources)) {
+                try (Stream<Path> all = Files.walk(sources)) {
+                    all.filter(file -> file.toString().matches(".*\\.(java|cpp|hpp|h|html|md|py|sh|txt|xml)"))
+                            .forEach(files::add);
                 }
             }
         }

@@ -27,6 +27,13 @@ class ReadmeTest {
         assertTrue(lines.size() <= MOST_LINES, lines.size() + " lines");
     }
 
+    /** A reader must not find out at the end that nobody may use it yet. */
+    @Test
+    void saysFirstThatThereIsNoLicence() throws IOException {
+        String top = String.join("\n", Files.readAllLines(README).subList(0, 10));
+        assertEquals(property("nccl4j.license").equals("UNDECIDED"), top.contains("without a licence"), top);
+    }
+
     @Test
     void namesTheVersionOfTheCudaPresets() throws IOException {
         String version = property("cuda.version");
@@ -36,7 +43,7 @@ class ReadmeTest {
     @Test
     void namesTheVersionOfSpark() throws IOException {
         Matcher version = Pattern.compile("<spark.version>(.*)</spark.version>")
-                .matcher(Files.readString(Path.of("../nccl-spark/pom.xml")));
+                .matcher(Files.readString(Path.of("../integrations/spark/pom.xml")));
         assertTrue(version.find());
         assertTrue(readme().contains("| " + version.group(1) + " in the gate"), version.group(1));
     }

@@ -39,11 +39,11 @@ class StandaloneSamplesTest {
     private static final int MOST_LINES = 150;
 
     private static final Pattern IMPORT = Pattern.compile("(?m)^import (?:static )?(.*);$");
-    private static final String ALLOWED = "(java|io\\.github\\.nccl4j\\.(highlevel|launch|library))\\..*";
+    private static final String ALLOWED = "(java|io\\.github\\.nccl4j\\.(highlevel|extensions|launch|library))\\..*";
 
-    /** The artifacts on which nccl-platform depends, with and without a platform. */
+    /** The artifacts on which nccl-platform depends, with and without a platform, and nccl-extensions. */
     private static final Pattern OF_PLATFORM =
-            Pattern.compile("(nccl|nccl-host|nccl-platform|javacpp|cuda)-\\d.*\\.jar");
+            Pattern.compile("(nccl|nccl-host|nccl-platform|nccl-extensions|javacpp|cuda)-\\d.*\\.jar");
 
     @TempDir
     Path folder;
@@ -65,7 +65,7 @@ class StandaloneSamplesTest {
             classes().forEach(others::remove);
             assertEquals(Set.of("Main", "package-info"), others);
         }
-        assertEquals(11, classes().size());
+        assertEquals(14, classes().size());
     }
 
     @ParameterizedTest
@@ -82,6 +82,12 @@ class StandaloneSamplesTest {
                         .filter(imported -> !imported.matches(ALLOWED))
                         .toList());
         assertTrue(source.contains("public static void main(String[] args)"), source);
+    }
+
+    @Test
+    void theFirstOneHasTwentyLines() throws IOException {
+        long lines = Files.readString(SOURCES.resolve("Sum.java")).lines().count();
+        assertTrue(lines <= 20, lines + " lines");
     }
 
     @ParameterizedTest
@@ -105,12 +111,15 @@ class StandaloneSamplesTest {
 
     @ParameterizedTest
     @CsvSource({
+        "Sum, '', sum 2.0, 0",
         "AllReduce, -e 64K, # Out of bounds values : 0 OK, 0",
         "SendRecv, -e 64K, every element checked, 0",
         "AllToAllV, -c 100 --window, every element checked, 0",
         "MultiCommunicator, -c 1000, every element checked, 0",
         "DataParallelTraining, -s 50, every bit checked, 0",
-        "CudaGraphs, '', skipped: a CUDA graph needs GPUs, 0",
+        "ReshardTensor, -r 101 -c 53, every element checked, 0",
+        "MixtureOfExperts, -t 33 -e 7, every element checked, 0",
+        "CudaGraphs, -i 20, every element checked, 0",
         "Windows, -c 1000, every element checked, 0",
         "SurviveAFailure, -c 100, after rank 1 was killed; 20 steps of 100 elements, 137",
         "Grow, -c 1000, every element checked, 0",
@@ -167,7 +176,7 @@ class StandaloneSamplesTest {
         assertTrue(output.contains(text), output);
     }
 
-    /** The sample that the host engine skips, as a single rank on a substitute for CUDA. */
+    /** The sample as a single rank on a substitute for CUDA. */
     @Test
     void graphIsReplayedOnCuda() throws IOException {
         assumeTrue(System.getProperty("nccl4j.test.cuda") != null, "needs the natives of JavaCPP Presets CUDA");
@@ -180,7 +189,7 @@ class StandaloneSamplesTest {
         assertTrue(outcome.output().contains("rank 0 replayed a graph 3 times"), outcome.output());
     }
 
-    /** The class path of a program whose only dependency is nccl-platform. */
+    /** The class path of a program whose only dependencies are nccl-platform and nccl-extensions. */
     private static String platform() {
         List<String> jars = Arrays.stream(System.getProperty("java.class.path").split(File.pathSeparator))
                 .filter(entry -> OF_PLATFORM

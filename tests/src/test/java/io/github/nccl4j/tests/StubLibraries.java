@@ -3,7 +3,10 @@ package io.github.nccl4j.tests;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Locale;
+import java.util.stream.Collectors;
 
 /** Small libraries with NCCL's names, made by the tests: what a real one answers, without a GPU and in known ways. */
 public final class StubLibraries {
@@ -17,6 +20,9 @@ public final class StubLibraries {
             extern "C" const char* ncclGetLastError(void*) { return lastError; }
             """;
 
+    /** The headers of JNI. */
+    private static final Path JDK = Path.of(System.getProperty("java.home"), "include");
+
     private StubLibraries() {}
 
     /** As {@link #small}, under the names that NVIDIA's library has, in a folder of its own. */
@@ -27,6 +33,62 @@ public final class StubLibraries {
                 String.format(Locale.ROOT, COMMON, versionCode),
                 "-Wl,-soname,libnccl.so.2");
         return Files.move(made, folder.resolve("libnccl.so.2"));
+    }
+
+    /** The functions that veCCL 0.1.2 exports: most of NCCL 2.27.7, and three of its own. */
+    private static final List<String> VECCL = List.of(
+            "ncclAllGather",
+            "ncclAllReduce",
+            "ncclBcast",
+            "ncclBroadcast",
+            "ncclCommAbort",
+            "ncclCommCount",
+            "ncclCommCuDevice",
+            "ncclCommDeregister",
+            "ncclCommDestroy",
+            "ncclCommFinalize",
+            "ncclCommGetAsyncError",
+            "ncclCommInitAll",
+            "ncclCommInitRank",
+            "ncclCommInitRankConfig",
+            "ncclCommInitRankScalable",
+            "ncclCommRegister",
+            "ncclCommShrink",
+            "ncclCommSplit",
+            "ncclCommUserRank",
+            "ncclCommWindowDeregister",
+            "ncclCommWindowRegister",
+            "ncclDisablePcieQos",
+            "ncclEnablePcieQos",
+            "ncclGetErrorString",
+            "ncclGetLastError",
+            "ncclGetLastResult",
+            "ncclGetUniqueId",
+            "ncclGetVersion",
+            "ncclGroupEnd",
+            "ncclGroupSimulateEnd",
+            "ncclGroupStart",
+            "ncclMemAlloc",
+            "ncclMemFree",
+            "ncclRecv",
+            "ncclRedOpCreatePreMulSum",
+            "ncclRedOpDestroy",
+            "ncclReduce",
+            "ncclReduceScatter",
+            "ncclResetDebugInit",
+            "ncclSend");
+
+    /** The exports of veCCL 0.1.2, each with the result 0. */
+    public static Path veccl(Path folder) throws IOException {
+        String common = String.format(Locale.ROOT, COMMON, 22707);
+        String others = VECCL.stream()
+                .filter(function -> !common.contains(function + "("))
+                .map(function -> "extern \"C\" int " + function + "() { return 0; }\n")
+                .collect(Collectors.joining());
+        return Cxx.library(
+                folder,
+                "veccl",
+                common + others + "extern \"C\" const char* banner() { return \"NCCL version 2.27.7-6+cuda12.2\"; }\n");
     }
 
     /** Four functions and no more. */
@@ -253,9 +315,44 @@ public final class StubLibraries {
         return over(folder, other, "unknownover", "extern \"C\" int ncclAlltoAllv() { __builtin_trap(); }\n");
     }
 
-    private static Path over(Path folder, Path other, String name, String source) throws IOException {
-        return Cxx.library(
-                folder, name, source, "-Wl,--no-as-needed,-rpath," + other.getParent(), other.toString(), "-ldl");
+    /** On top of the host engine, a collective that no NCCL has, of int32 alone, with the functions of its Java class. */
+    public static Path mirrorOver(Path folder, Path host) throws IOException {
+        return over(folder, host, "mirrorover", """
+                #include <cstddef>
+                #include <jni.h>
+                #define API extern "C" int
+                API ncclCommCount(void*, int*);
+                API ncclSend(const void*, size_t, int, int, void*, void*);
+                API ncclRecv(void*, size_t, int, int, void*, void*);
+                API ncclGroupStart();
+                API ncclGroupEnd();
+                API ncclMirror(const int* send, int* recv, size_t count, int type, void* comm, void* stream) {
+                  int n;
+                  if (type != 2 || ncclCommCount(comm, &n)) return 4;
+                  ncclGroupStart();
+                  for (int peer = 0; peer < n; peer++) {
+                    ncclSend(send + peer * count, count, type, peer, comm, stream);
+                    ncclRecv(recv + (n - 1 - peer) * count, count, type, peer, comm, stream);
+                  }
+                  return ncclGroupEnd();
+                }
+                #define JAVA(name) extern "C" JNIEXPORT jint JNICALL Java_io_github_nccl4j_internal_operation_Mirror_##name
+                JAVA(ncclMirror)(JNIEnv*, jclass, jlong send, jlong recv, jlong count, jint type, jlong comm, jlong stream) {
+                  return ncclMirror((int*)send, (int*)recv, count, type, (void*)comm, (void*)stream);
+                }
+                JAVA(ncclMirrorConfig)(JNIEnv* env, jclass c, jlong send, jlong recv, jlong count, jint type, jlong comm,
+                    jlong stream, jlong) {
+                  return Java_io_github_nccl4j_internal_operation_Mirror_ncclMirror(
+                      env, c, send, recv, count, type, comm, stream);
+                }
+                """, "-I" + JDK, "-I" + JDK.resolve("linux"));
+    }
+
+    private static Path over(Path folder, Path other, String name, String source, String... options)
+            throws IOException {
+        List<String> all = new ArrayList<>(List.of(options));
+        all.addAll(List.of("-Wl,--no-as-needed,-rpath," + other.getParent(), other.toString(), "-ldl"));
+        return Cxx.library(folder, name, source, all.toArray(String[]::new));
     }
 
     /**

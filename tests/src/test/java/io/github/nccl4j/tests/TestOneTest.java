@@ -13,12 +13,19 @@ import java.nio.file.FileSystems;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.FileTime;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Pattern;
+import java.util.spi.ToolProvider;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** What {@code ./nccl4j test-one} compiles again, in a checkout of two modules, with a Maven that only counts its calls. */
 class TestOneTest {
@@ -42,6 +49,10 @@ class TestOneTest {
             </plugin></plugins></build></project>
             """;
 
+    /** Compiled once: each run of a source file compiles it. */
+    @TempDir
+    static Path program;
+
     @TempDir
     Path folder;
 
@@ -49,6 +60,12 @@ class TestOneTest {
     private Path low;
     private Path test;
     private Path jar;
+
+    @BeforeAll
+    static void compileProgram() {
+        ToolProvider javac = ToolProvider.findFirst("javac").orElseThrow();
+        assertEquals(0, javac.run(System.out, System.err, "-d", program.toString(), "src/tool/java/TestOne.java"));
+    }
 
     @BeforeEach
     void makeCheckout() throws IOException {
@@ -65,12 +82,14 @@ class TestOneTest {
         try (FileSystem entries =
                 FileSystems.newFileSystem(URI.create("jar:" + jar.toUri()), Map.of("create", "true"))) {
             Files.createDirectories(entries.getPath("/p"));
+            Files.writeString(entries.getPath("/p/Low.class"), "");
         }
         Files.writeString(root.resolve("low/target/test-classpath"), "/");
         Files.writeString(root.resolve("high/target/test-classpath"), jar.toString());
-        Files.createDirectories(root.resolve("mutation/target"));
-        Files.writeString(root.resolve("mutation/pom.xml"), "");
-        Files.writeString(root.resolve("mutation/target/tools"), "/r/org/junit/platform/console.jar:/r/other.jar");
+        Files.createDirectories(root.resolve("tests/mutation/target"));
+        Files.writeString(root.resolve("tests/mutation/pom.xml"), "");
+        Files.writeString(
+                root.resolve("tests/mutation/target/tools"), "/r/org/junit/platform/console.jar:/r/other.jar");
         Path programs = Files.createDirectories(folder.resolve("programs"));
         Path maven = Files.writeString(programs.resolve("mvn"), "#!/bin/sh\necho \"$*\" >>\"" + folder + "/calls\"\n");
         assertTrue(maven.toFile().setExecutable(true));
@@ -107,6 +126,39 @@ class TestOneTest {
         assertEquals(2, calls(), "a POM has changed");
     }
 
+    /** A later run of a test of another module finds nothing to compile, and needs the class in its jar. */
+    @Test
+    void aChangeIsPutIntoJarsOfModulesThatTheTestDoesNotNeed() throws Exception {
+        source("low/src/test/java/p/LowTest.java", "class LowTest {}");
+        Path other = root.resolve("high/target/high.jar");
+        Files.copy(jar, other);
+        prepare(0, "LowTest");
+        try (FileSystem entries = FileSystems.newFileSystem(other)) {
+            assertTrue(Files.size(entries.getPath("/p/Low.class")) > 0);
+        }
+    }
+
+    @Test
+    void filesThatThePomNamesArePutIntoTheJar() throws Exception {
+        Path page = Files.writeString(root.resolve("page.md"), "one");
+        Files.writeString(root.resolve("other.md"), "");
+        Files.writeString(root.resolve("low/pom.xml"), """
+                <project><build><resources><resource>
+                  <directory>..</directory><includes><include>page.md</include></includes><targetPath>p</targetPath>
+                </resource></resources></build></project>
+                """);
+        prepare(0, "HighTest");
+        assertTrue(entries().contains("/p/page.md"), entries()::toString);
+        age();
+        Files.writeString(page, "two");
+        prepare(0, "HighTest");
+        try (FileSystem jarred = FileSystems.newFileSystem(jar)) {
+            assertEquals("two", Files.readString(jarred.getPath("/p/page.md")));
+        }
+        assertFalse(entries().contains("/p/other.md"), entries()::toString);
+        assertEquals(1, calls());
+    }
+
     @Test
     void whatDoesNotCompileStaysOutOfDate() throws Exception {
         prepare(0, "HighTest");
@@ -129,7 +181,38 @@ class TestOneTest {
         assertEquals(List.of("env", "-C", root + "/high"), command.subList(0, 3));
         assertEquals(List.of("-XX:+UseSerialGC", "-Dx.y=hello of " + root + "/high/target"), command.subList(4, 6));
         assertTrue(command.get(7).endsWith(jar + ":/r/org/junit/platform/console.jar"), command.get(7));
-        assertEquals("--select-method=q.HighTest#aMethod", command.get(command.size() - 1));
+        assertEquals("--select-class=q.HighTest", command.get(command.size() - 2));
+    }
+
+    /** JUnit compares the pattern with the names of all methods, without their parameters. */
+    @ParameterizedTest
+    @CsvSource({
+        "HighTest#aMethod, q.HighTest#aMethod",
+        "HighTest, q.HighTest#aMethod q.HighTest#another q.HighTest$Within#aMethod",
+    })
+    void methodsAreChosenByName(String test, String expected) throws Exception {
+        prepare(0, test);
+        List<String> command = Files.readAllLines(folder.resolve("command"));
+        String option = "--include-methodname=";
+        String last = command.get(command.size() - 1);
+        assertTrue(last.startsWith(option), last);
+        Pattern pattern = Pattern.compile(last.substring(option.length()));
+        String all =
+                "q.HighTest#aMethod q.HighTest#another q.HighTest$Within#aMethod q.HighTestToo#aMethod qxHighTest#aMethod";
+        assertEquals(
+                expected,
+                Stream.of(all.split(" ")).filter(pattern.asMatchPredicate()).collect(Collectors.joining(" ")));
+    }
+
+    @Test
+    void theCommandsOfModulesHaveNoTestsAndCompileNothing() throws Exception {
+        run(0, folder.toString(), "--commands", "low", "high");
+        List<String> command = Files.readAllLines(folder.resolve("high"));
+        assertEquals(8, command.size(), command::toString);
+        assertEquals("-Dx.y=hello of " + root + "/high/target", command.get(5));
+        assertTrue(command.get(7).endsWith("/high/target/classes:" + jar), command.get(7));
+        assertTrue(Files.exists(folder.resolve("low")));
+        assertFalse(Files.exists(folder.resolve("calls")));
     }
 
     @Test
@@ -137,17 +220,22 @@ class TestOneTest {
         assertEquals("nccl4j: no such test class: Missing\n", prepare(2, "Missing"));
     }
 
-    /** Runs the program, and returns its messages. */
     private String prepare(int code, String test) throws Exception {
-        ProcessBuilder builder = new ProcessBuilder(
-                        System.getProperty("java.home") + "/bin/java",
-                        "-XX:TieredStopAtLevel=1",
-                        "-XX:+UseSerialGC",
-                        Path.of("src/tool/java/TestOne.java").toAbsolutePath().toString(),
-                        root.toString(),
-                        folder.resolve("command").toString(),
-                        test)
-                .redirectErrorStream(true);
+        return run(code, folder.resolve("command").toString(), test);
+    }
+
+    /** Runs the program, and returns its messages. */
+    private String run(int code, String... arguments) throws Exception {
+        List<String> command = new ArrayList<>(List.of(
+                System.getProperty("java.home") + "/bin/java",
+                "-XX:TieredStopAtLevel=1",
+                "-XX:+UseSerialGC",
+                "-cp",
+                program.toString(),
+                "TestOne",
+                root.toString()));
+        command.addAll(List.of(arguments));
+        ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
         builder.environment().merge("PATH", folder.resolve("programs").toString(), (old, first) -> first + ":" + old);
         Process process = ChildProcesses.start(builder);
         String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);

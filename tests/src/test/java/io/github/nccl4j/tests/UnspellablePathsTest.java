@@ -1,8 +1,8 @@
 package io.github.nccl4j.tests;
 
+import static io.github.nccl4j.testing.Expect.assertContains;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.nio.file.Files;
@@ -60,10 +60,6 @@ class UnspellablePathsTest {
 
     private static String umlaut(String path) {
         return path.replace("%C3%BC", "\u00fc");
-    }
-
-    private static void assertContains(String output, String part) {
-        assertTrue(output.contains(part), () -> "'" + part + "' is not in:\n" + output);
     }
 
     @Test

@@ -1,2 +1,2 @@
-/** Calls of CUDA, its loading, and the CUDA release of a library. */
+/** Calls of CUDA and its loading; streams, events and memory of devices. */
 package io.github.nccl4j.internal.cuda;

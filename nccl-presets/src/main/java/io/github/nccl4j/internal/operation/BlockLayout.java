@@ -36,6 +36,21 @@ public record BlockLayout(long[] counts, long[] displacements) {
         return blocks;
     }
 
+    /**
+     * As {@link #checked} with this rank's row of counts and of displacements, or with the matrices of all ranks, row by
+     * row.
+     */
+    public static BlockLayout ofRank(
+            String what, long[] counts, long[] displacements, int rank, int size, long length, boolean written) {
+        return checked(what, row(counts, rank, size), row(displacements, rank, size), size, length, written);
+    }
+
+    private static long[] row(long[] table, int rank, int size) {
+        return table == null || table.length != (long) size * size
+                ? table
+                : Arrays.copyOfRange(table, rank * size, (rank + 1) * size);
+    }
+
     /** Creates a layout of consecutive blocks, which must fill the buffer. */
     public static BlockLayout consecutive(String what, long[] counts, int size, long length) {
         Objects.requireNonNull(counts, "counts");

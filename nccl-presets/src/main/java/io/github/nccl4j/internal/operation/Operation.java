@@ -52,6 +52,20 @@ public final class Operation {
         this.stream = stream;
     }
 
+    /** Sets everything but the communicator to that of another operation. */
+    public void set(Operation other) {
+        set(
+                other.code,
+                other.send,
+                other.recv,
+                other.count,
+                other.type,
+                other.op,
+                other.peer,
+                other.extra,
+                other.stream);
+    }
+
     /** Makes this the place of a call with results. */
     public void setDeferred(int index) {
         code = DEFERRED;
@@ -82,6 +96,11 @@ public final class Operation {
     /** The address of the configuration of a call that has one. */
     public long config() {
         return extra;
+    }
+
+    /** The native stream. */
+    public long stream() {
+        return stream;
     }
 
     public boolean usesDefaultStream() {

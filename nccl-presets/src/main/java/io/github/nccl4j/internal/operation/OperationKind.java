@@ -7,18 +7,19 @@ import java.util.List;
 
 /**
  * An operation that transfers data: its C function, and the properties that checks, records and messages use. To add an
- * operation, add its code, its constant and its line in {@link #PLAIN}, and the calls of C at the end of this class.
+ * operation, add its code, its constant and its line in {@link #KINDS}, and the calls of C at the end of this class.
  *
  * <p>A record, not an enum, because C2 trusts the fields of a constant record: it evaluates all conditions on the kind
  * of a call when it compiles the call.
  *
- * @param code the number in records: the index in {@link #PLAIN}
+ * @param code the number in records: the index in {@link #KINDS}
  * @param function the name of the C function
  * @param shape the relation of the lengths of the buffers
  * @param peer the role of the root or of the other rank
+ * @param isCollective true if all ranks of the communicator call the operation
  * @param reduces true if the operation has an operator
  */
-public record OperationKind(int code, String function, Shape shape, Peer peer, boolean reduces) {
+public record OperationKind(int code, String function, Shape shape, Peer peer, boolean isCollective, boolean reduces) {
 
     /** Relations of the lengths of the send and receive buffers, and the memory that they may share. */
     public enum Shape {
@@ -30,6 +31,8 @@ public record OperationKind(int code, String function, Shape shape, Peer peer, b
         SCATTERED,
         /** Both have a part for each rank; they must not share memory. */
         EXCHANGED,
+        /** Both have a part for each rank, of a length that the call gives; they must not share memory. */
+        BLOCKS,
         /** There is one buffer of elements. */
         ONE_BUFFER,
         /** There are no elements. */
@@ -67,39 +70,44 @@ public record OperationKind(int code, String function, Shape shape, Peer peer, b
     }
 
     public static final OperationKind ALL_REDUCE =
-            new OperationKind(Code.ALL_REDUCE, "ncclAllReduce", Shape.ELEMENTWISE, Peer.NONE, true);
-    public static final OperationKind REDUCE =
-            new OperationKind(Code.REDUCE, "ncclReduce", Shape.ELEMENTWISE, Peer.RECEIVES, true);
+            reduction(Code.ALL_REDUCE, "ncclAllReduce", Shape.ELEMENTWISE, Peer.NONE);
+    public static final OperationKind REDUCE = reduction(Code.REDUCE, "ncclReduce", Shape.ELEMENTWISE, Peer.RECEIVES);
     public static final OperationKind BROADCAST =
-            new OperationKind(Code.BROADCAST, "ncclBroadcast", Shape.ELEMENTWISE, Peer.SENDS, false);
+            collective(Code.BROADCAST, "ncclBroadcast", Shape.ELEMENTWISE, Peer.SENDS);
     public static final OperationKind ALL_GATHER =
-            new OperationKind(Code.ALL_GATHER, "ncclAllGather", Shape.GATHERED, Peer.NONE, false);
+            collective(Code.ALL_GATHER, "ncclAllGather", Shape.GATHERED, Peer.NONE);
     public static final OperationKind REDUCE_SCATTER =
-            new OperationKind(Code.REDUCE_SCATTER, "ncclReduceScatter", Shape.SCATTERED, Peer.NONE, true);
+            reduction(Code.REDUCE_SCATTER, "ncclReduceScatter", Shape.SCATTERED, Peer.NONE);
     public static final OperationKind ALL_TO_ALL =
-            new OperationKind(Code.ALL_TO_ALL, "ncclAlltoAll", Shape.EXCHANGED, Peer.NONE, false);
-    public static final OperationKind GATHER =
-            new OperationKind(Code.GATHER, "ncclGather", Shape.GATHERED, Peer.RECEIVES, false);
-    public static final OperationKind SCATTER =
-            new OperationKind(Code.SCATTER, "ncclScatter", Shape.SCATTERED, Peer.SENDS, false);
-    public static final OperationKind SEND =
-            new OperationKind(Code.SEND, "ncclSend", Shape.ONE_BUFFER, Peer.RECEIVES, false);
-    public static final OperationKind RECV =
-            new OperationKind(Code.RECV, "ncclRecv", Shape.ONE_BUFFER, Peer.SENDS, false);
+            collective(Code.ALL_TO_ALL, "ncclAlltoAll", Shape.EXCHANGED, Peer.NONE);
+    public static final OperationKind GATHER = collective(Code.GATHER, "ncclGather", Shape.GATHERED, Peer.RECEIVES);
+    public static final OperationKind SCATTER = collective(Code.SCATTER, "ncclScatter", Shape.SCATTERED, Peer.SENDS);
+    public static final OperationKind SEND = ofOneRank(Code.SEND, "ncclSend", Shape.ONE_BUFFER, Peer.RECEIVES);
+    public static final OperationKind RECV = ofOneRank(Code.RECV, "ncclRecv", Shape.ONE_BUFFER, Peer.SENDS);
     public static final OperationKind PUT_SIGNAL =
-            new OperationKind(Code.PUT_SIGNAL, "ncclPutSignal", Shape.ONE_BUFFER, Peer.RECEIVES, false);
-    public static final OperationKind SIGNAL =
-            new OperationKind(Code.SIGNAL, "ncclSignal", Shape.NO_ELEMENTS, Peer.RECEIVES, false);
+            ofOneRank(Code.PUT_SIGNAL, "ncclPutSignal", Shape.ONE_BUFFER, Peer.RECEIVES);
+    public static final OperationKind SIGNAL = ofOneRank(Code.SIGNAL, "ncclSignal", Shape.NO_ELEMENTS, Peer.RECEIVES);
     public static final OperationKind WAIT_SIGNAL =
-            new OperationKind(Code.WAIT_SIGNAL, "ncclWaitSignal", Shape.NO_ELEMENTS, Peer.SIGNALS, false);
+            ofOneRank(Code.WAIT_SIGNAL, "ncclWaitSignal", Shape.NO_ELEMENTS, Peer.SIGNALS);
     /** Not callable by {@link #call}, since the libraries have different forms. */
     public static final OperationKind ALL_TO_ALLV =
-            new OperationKind(Code.ALL_TO_ALLV, "ncclAlltoAllv", Shape.EXCHANGED, Peer.NONE, false);
+            collective(Code.ALL_TO_ALLV, "ncclAlltoAllv", Shape.BLOCKS, Peer.NONE);
     /** No operation, before the first one of a communicator. */
-    public static final OperationKind NONE =
-            new OperationKind(Code.NONE, "no operation", Shape.NO_ELEMENTS, Peer.NONE, false);
+    public static final OperationKind NONE = ofOneRank(Code.NONE, "no operation", Shape.NO_ELEMENTS, Peer.NONE);
 
-    private static final OperationKind[] PLAIN = {
+    private static OperationKind collective(int code, String function, Shape shape, Peer peer) {
+        return new OperationKind(code, function, shape, peer, true, false);
+    }
+
+    private static OperationKind reduction(int code, String function, Shape shape, Peer peer) {
+        return new OperationKind(code, function, shape, peer, true, true);
+    }
+
+    private static OperationKind ofOneRank(int code, String function, Shape shape, Peer peer) {
+        return new OperationKind(code, function, shape, peer, false, false);
+    }
+
+    private static final OperationKind[] KINDS = {
         ALL_REDUCE,
         REDUCE,
         BROADCAST,
@@ -122,12 +130,12 @@ public record OperationKind(int code, String function, Shape shape, Peer peer, b
 
     /** The kind with a code, which may be that of a call with a configuration. */
     public static OperationKind of(int code) {
-        return PLAIN[code & CONFIGURED - 1];
+        return KINDS[code & CONFIGURED - 1];
     }
 
     /** The kind of a C function without a configuration; {@link #NONE} if there is no such kind. */
     public static OperationKind of(String function) {
-        for (OperationKind kind : PLAIN) {
+        for (OperationKind kind : KINDS) {
             if (kind.function.equals(function)) {
                 return kind;
             }
@@ -144,15 +152,25 @@ public record OperationKind(int code, String function, Shape shape, Peer peer, b
         return isConfigured(code) ? of(code).function + "Config" : of(code).function;
     }
 
-    /** True if all ranks of the communicator make the call with a code. */
+    /** Bits by code: set for a collective. A constant, which needs no load for each operation that is recorded. */
+    private static final int COLLECTIVES = all().stream()
+            .filter(OperationKind::isCollective)
+            .mapToInt(kind -> 1 << kind.code)
+            .sum();
+
+    /** As {@link #isCollective()}, by a code, which may be that of a call with a configuration. */
     public static boolean isCollective(int code) {
-        int plain = code & CONFIGURED - 1;
-        return plain <= Code.SCATTER || plain == Code.ALL_TO_ALLV;
+        return (COLLECTIVES >>> (code & CONFIGURED - 1) & 1) != 0;
     }
 
-    /** True if all ranks of the communicator call the operation, with arguments that must agree. */
-    public boolean isCollective() {
-        return code <= SCATTER.code;
+    /** All kinds, by their codes. */
+    public static List<OperationKind> all() {
+        return List.of(KINDS);
+    }
+
+    /** True if the arguments of all ranks must agree. */
+    private boolean hasSignature() {
+        return isCollective && shape != Shape.BLOCKS;
     }
 
     public boolean hasElements() {
@@ -195,7 +213,7 @@ public record OperationKind(int code, String function, Shape shape, Peer peer, b
      */
     public static String signature(int code, long count, int type, int op, int peer, String config) {
         OperationKind kind = of(code);
-        if (!kind.isCollective()) {
+        if (!kind.hasSignature()) {
             return null;
         }
         String text = describe(code, count, type, peer);

@@ -13,17 +13,25 @@ import java.lang.System.Logger.Level;
 import java.net.InetAddress;
 import java.nio.ByteBuffer;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.stream.Collectors;
 
 /** The connection of one rank to a store, with the server if this rank keeps it: sends requests and waits for their responses. Thread-safe. */
 public final class StoreSession implements StoreRequests, AutoCloseable {
     /** Extra time for the response to a request whose timeout the server applies. */
     private static final Duration RESPONSE_GRACE = Duration.ofSeconds(2);
+
+    /** As many of the longest keys as fit in the place of a value, which these requests do not have. */
+    private static final int KEYS_OF_A_REQUEST = Arguments.LONGEST_VALUE / (Wire.MAX_KEY + Integer.BYTES);
+
+    /** Keys of a request that messages name. */
+    private static final int MAX_NAMED = 16;
 
     /** Name of a store in the process of a rank. */
     static final String RANK_0 = "rank 0";
@@ -229,6 +237,46 @@ public final class StoreSession implements StoreRequests, AutoCloseable {
         return request(operation, request, subject, Arguments.nanoseconds(timeout) + RESPONSE_GRACE.toNanos());
     }
 
+    /** Returns the value of a key when it has one. */
+    public byte[] get(String key, long timeoutNanos) {
+        return get(key, timeoutNanos, WaitLog.USUAL_NANOS);
+    }
+
+    byte[] get(String key, long timeoutNanos, long logAfter) {
+        Wire.Frame request = new Wire.Frame().number64(timeoutNanos).text(key);
+        WaitLog log = new WaitLog(System.nanoTime(), logAfter);
+        return awaitResponse(
+                requestAsync(Wire.Operation.GET, request), key, timeoutNanos + RESPONSE_GRACE.toNanos(), log);
+    }
+
+    /** Waits until all keys have values: in several requests at once if one would be longer than the store accepts. */
+    public void await(List<String> keys, long timeoutNanos) {
+        await(keys, timeoutNanos, WaitLog.USUAL_NANOS);
+    }
+
+    void await(List<String> keys, long timeoutNanos, long logAfter) {
+        requireOpen();
+        WaitLog log = new WaitLog(System.nanoTime(), logAfter);
+        List<List<String>> parts = new ArrayList<>();
+        for (int at = 0; at < keys.size(); at += KEYS_OF_A_REQUEST) {
+            parts.add(keys.subList(at, Math.min(keys.size(), at + KEYS_OF_A_REQUEST)));
+        }
+        List<CompletableFuture<ByteBuffer>> responses = new ArrayList<>();
+        for (List<String> part : parts) {
+            Wire.Frame request = new Wire.Frame().number64(timeoutNanos).number32(part.size());
+            part.forEach(request::text);
+            responses.add(requestAsync(Wire.Operation.AWAIT, request));
+        }
+        try {
+            for (int i = 0; i < parts.size(); i++) {
+                String subject = parts.get(i).stream().limit(MAX_NAMED).collect(Collectors.joining("', '"));
+                awaitResponse(responses.get(i), subject, timeoutNanos + RESPONSE_GRACE.toNanos(), log);
+            }
+        } finally {
+            responses.forEach(response -> response.cancel(false));
+        }
+    }
+
     @Override
     public CompletableFuture<ByteBuffer> requestAsync(Wire.Operation operation, Wire.Frame request) {
         requireOpen();
@@ -244,8 +292,13 @@ public final class StoreSession implements StoreRequests, AutoCloseable {
 
     @Override
     public byte[] awaitResponse(CompletableFuture<ByteBuffer> response, String subject, long timeoutNanos) {
+        return awaitResponse(response, subject, timeoutNanos, new WaitLog(System.nanoTime(), Long.MAX_VALUE));
+    }
+
+    private byte[] awaitResponse(
+            CompletableFuture<ByteBuffer> response, String subject, long timeoutNanos, WaitLog log) {
         try {
-            return ResponseReader.content(response.get(timeoutNanos, TimeUnit.NANOSECONDS), self.rank());
+            return ResponseReader.content(awaitLogged(response, subject, timeoutNanos, log), self.rank());
         } catch (TimeoutException silent) {
             RendezvousTimeoutException late = new RendezvousTimeoutException(
                     (ofRank ? RANK_0 : "the store") + " at " + address + " did not respond to rank " + self.rank()
@@ -264,6 +317,28 @@ public final class StoreSession implements StoreRequests, AutoCloseable {
                     "rank " + self.rank() + " was interrupted while it waited for '" + subject + "'", interrupted);
         } finally {
             response.cancel(false);
+        }
+    }
+
+    private ByteBuffer awaitLogged(
+            CompletableFuture<ByteBuffer> response, String subject, long timeoutNanos, WaitLog log)
+            throws InterruptedException, ExecutionException, TimeoutException {
+        long begin = System.nanoTime();
+        long now = begin;
+        while (true) {
+            long left = timeoutNanos - (now - begin);
+            try {
+                return response.get(Math.min(left, log.left(now)), TimeUnit.NANOSECONDS);
+            } catch (TimeoutException silent) {
+                now = System.nanoTime();
+                if (now - begin >= timeoutNanos) {
+                    throw silent;
+                }
+                log.logIfDue(
+                        now,
+                        nanos -> "rank " + self.rank() + " waits for '" + subject + "' (" + MessageText.seconds(nanos)
+                                + " so far)");
+            }
         }
     }
 

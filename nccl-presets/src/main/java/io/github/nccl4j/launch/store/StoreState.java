@@ -258,11 +258,9 @@ final class StoreState {
         if (failIfAborted(key, responder)) {
             return;
         }
-        byte[] old = values.get(key);
         long sum;
         try {
-            long value = old == null ? 0 : Counter.decode(old);
-            sum = addExact(value, delta);
+            sum = Counter.sum(values.get(key), delta);
         } catch (IllegalStateException wrong) {
             responder.fail("'" + key + "': " + wrong.getMessage());
             return;
@@ -283,16 +281,6 @@ final class StoreState {
                 responder.timeOut(reason, missing);
             }
         });
-    }
-
-    private static long addExact(long value, long delta) {
-        try {
-            return Math.addExact(value, delta);
-        } catch (ArithmeticException overflow) {
-            throw new IllegalStateException(
-                    "the sum must be from " + Long.MIN_VALUE + " to " + Long.MAX_VALUE + ": " + value + " + " + delta,
-                    overflow);
-        }
     }
 
     void delete(String key, Responder responder) {

@@ -1,5 +1,6 @@
 package io.github.nccl4j.launch.wire;
 
+import io.github.nccl4j.internal.threads.Timeouts;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 
@@ -56,7 +57,7 @@ public final class Arguments {
     /** Converts a timeout to nanoseconds, at most {@link #MAX_NANOSECONDS}. */
     public static long nanoseconds(Duration timeout) {
         if (timeout.isNegative()) {
-            throw new IllegalArgumentException("timeout must be >= 0: " + timeout);
+            throw new IllegalArgumentException("timeout must be >= 0: " + Timeouts.text(timeout));
         }
         return timeout.compareTo(Duration.ofNanos(MAX_NANOSECONDS)) > 0 ? MAX_NANOSECONDS : timeout.toNanos();
     }

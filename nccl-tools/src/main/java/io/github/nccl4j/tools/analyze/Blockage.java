@@ -39,9 +39,13 @@ record Blockage(CommunicatorRecords communicator, Call call, List<RankRecord> wa
                 .toList();
     }
 
+    /** True if the absent ranks are numbers of the job. */
+    boolean isAbsentOfJob() {
+        return communicator.isWorld() || absent.stream().allMatch(rank -> communicator.of(rank) != null);
+    }
+
     /** "Rank 3", or "Rank 1 of 'rows'" if the rank in the job is not known. */
     String absentTitle() {
-        boolean known = communicator.isWorld() || absent.stream().allMatch(rank -> communicator.of(rank) != null);
-        return Ranks.title(absentRanks()) + (known ? "" : " of " + communicator.label());
+        return Ranks.title(absentRanks()) + (isAbsentOfJob() ? "" : " of " + communicator.label());
     }
 }

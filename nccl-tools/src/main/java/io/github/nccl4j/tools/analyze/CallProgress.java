@@ -45,6 +45,7 @@ final class CallProgress {
                 .min()
                 .orElse(0);
         List<Integer> others = waiting.stream().map(RankRecord::jobRank).toList();
+        boolean known = communicator.isWorld() || silent.isEmpty();
         String without = silent.isEmpty()
                 ? ""
                 : Ranks.title(silent) + (silent.size() == 1 ? " has" : " have")
@@ -54,14 +55,16 @@ final class CallProgress {
                 ranks,
                 communicator.label(),
                 0,
-                Ranks.title(ranks) + " did not reach " + function.get() + " of communicator " + communicator.label()
+                Ranks.title(ranks) + (known ? "" : " of " + communicator.label()) + " did not reach " + function.get()
+                        + " of communicator " + communicator.label()
                         + ", in which " + Ranks.text(others)
                         + (others.size() == 1 ? " has waited" : " have waited")
                         + (since == 0 ? "" : " since " + Times.text(since)),
                 Stream.concat(
                                 Stream.of(without).filter(text -> !text.isEmpty()),
                                 absent.stream().limit(3).map(WaitFindings::place))
-                        .collect(Collectors.joining(". "))));
+                        .collect(Collectors.joining(". ")),
+                known));
     }
 
     private static boolean hasWaited(RankRecord record) {

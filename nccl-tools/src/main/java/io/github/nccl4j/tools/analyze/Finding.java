@@ -13,12 +13,29 @@ import java.util.List;
  * @param operation the number of the operation at the ranks that wait, or 0
  * @param text the ranks and what they did, in one line
  * @param reason the evidence, in one line
+ * @param ofJob false if a rank may be a number of the communicator: it has no record, and so its number in the job is not known
  */
-record Finding(String id, List<Integer> ranks, String communicator, long operation, String text, String reason) {
+record Finding(
+        String id,
+        List<Integer> ranks,
+        String communicator,
+        long operation,
+        String text,
+        String reason,
+        boolean ofJob) {
     Finding {
         ranks = List.copyOf(ranks);
         text = Printable.line(text);
         reason = Printable.line(reason);
+    }
+
+    Finding(String id, List<Integer> ranks, String communicator, long operation, String text, String reason) {
+        this(id, ranks, communicator, operation, text, reason, true);
+    }
+
+    /** The ranks, if they are numbers of the job. */
+    List<Integer> jobRanks() {
+        return ofJob ? ranks : List.of();
     }
 
     /** The id of the section of docs/errors.md about this finding. */

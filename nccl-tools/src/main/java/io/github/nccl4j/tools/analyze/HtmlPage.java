@@ -1,6 +1,7 @@
 package io.github.nccl4j.tools.analyze;
 
 import com.google.gson.stream.JsonWriter;
+import io.github.nccl4j.tools.support.ErrorsPage;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.StringWriter;
@@ -9,11 +10,13 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 
 /** A page that shows the operations of all ranks over time. It needs no network: the page contains its data and its program. */
 final class HtmlPage {
     private static final String PAGE = "page.html";
     private static final String DATA = "\"DATA\"";
+    private static final String HELP = "\"HELP\"";
 
     private final Analysis analysis;
     private final Lanes lanes;
@@ -27,9 +30,39 @@ final class HtmlPage {
     }
 
     static String of(Analysis analysis) throws IOException {
+        return of(analysis, ErrorsPage.home());
+    }
+
+    /** Makes a page that links to the documentation at a home. */
+    static String of(Analysis analysis, String home) throws IOException {
         try (InputStream page = HtmlPage.class.getResourceAsStream(PAGE)) {
-            return new String(page.readAllBytes(), StandardCharsets.UTF_8).replace(DATA, new HtmlPage(analysis).data());
+            return new String(page.readAllBytes(), StandardCharsets.UTF_8)
+                    .replace(HELP, help(analysis, home))
+                    .replace(DATA, new HtmlPage(analysis).data());
         }
+    }
+
+    /** By id: the address of its section, or the section itself if the project has no home. */
+    private static String help(Analysis analysis, String home) throws IOException {
+        StringWriter text = new StringWriter();
+        JsonWriter json = new JsonWriter(text);
+        json.setHtmlSafe(true);
+        json.beginObject();
+        for (String id :
+                analysis.findings().stream().map(Finding::helpId).distinct().toList()) {
+            ErrorsPage.Section section = ErrorsPage.find(id).orElseThrow();
+            json.name(id).beginObject();
+            Optional<String> url = section.url(home);
+            if (url.isPresent()) {
+                json.name("url").value(url.get());
+            } else {
+                json.name("text").value(String.join("\n", section.lines()));
+            }
+            json.endObject();
+        }
+        json.endObject();
+        json.close();
+        return text.toString();
     }
 
     private String data() throws IOException {
@@ -71,8 +104,10 @@ final class HtmlPage {
         json.name("findings").beginArray();
         for (Finding finding : analysis.findings()) {
             json.beginObject().name("text").value(finding.text()).name("reason").value(finding.reason());
+            NextStep step = NextStep.of(finding, analysis.job());
+            json.name("next").value(step.where() + step.next());
             json.name("help").value(finding.helpId()).name("ranks").beginArray();
-            for (int rank : finding.ranks()) {
+            for (int rank : finding.jobRanks()) {
                 json.value(rank);
             }
             json.endArray().endObject();

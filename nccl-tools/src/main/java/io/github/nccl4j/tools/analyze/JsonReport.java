@@ -55,6 +55,15 @@ final class JsonReport {
             json.name("operation").value(finding.operation());
             json.name("text").value(finding.text());
             json.name("reason").value(finding.reason());
+            NextStep step = NextStep.of(finding, analysis.job());
+            json.name("places").beginArray();
+            for (NextStep.Place place : step.places()) {
+                json.beginObject().name("rank").value(place.rank());
+                json.name("host").value(place.host());
+                json.name("process").value(place.process()).endObject();
+            }
+            json.endArray();
+            json.name("next").value(step.text());
             json.endObject();
         }
         json.endArray();

@@ -39,7 +39,7 @@ record Lanes(List<Lane> all, long begin, long end) {
 
     static Lanes of(Analysis analysis) {
         Set<Integer> culprits = new TreeSet<>();
-        analysis.findings().forEach(finding -> culprits.addAll(finding.ranks()));
+        analysis.findings().forEach(finding -> culprits.addAll(finding.jobRanks()));
         Map<Integer, List<RankRecord>> byRank = new TreeMap<>();
         for (CommunicatorRecords communicator : analysis.job().communicators()) {
             communicator.records().forEach(record -> byRank.computeIfAbsent(record.jobRank(), rank -> new ArrayList<>())

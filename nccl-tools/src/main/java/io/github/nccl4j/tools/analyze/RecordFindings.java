@@ -20,7 +20,7 @@ final class RecordFindings {
     static List<Finding> of(Job job, List<String> unreadable, List<Finding> others) {
         List<Finding> findings = new ArrayList<>();
         Set<Integer> reported = new HashSet<>();
-        others.forEach(finding -> reported.addAll(finding.ranks()));
+        others.forEach(finding -> reported.addAll(finding.jobRanks()));
         for (CommunicatorRecords communicator : job.communicators()) {
             communicator.records().stream().filter(RankRecord::isCut).forEach(record -> {
                 findings.add(cut(communicator, record));

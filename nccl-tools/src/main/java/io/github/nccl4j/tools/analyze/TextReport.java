@@ -1,15 +1,21 @@
 package io.github.nccl4j.tools.analyze;
 
+import io.github.nccl4j.tools.support.ErrorsPage;
 import io.github.nccl4j.tools.support.Printable;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
+import java.util.Set;
 
-/** The analysis as text: a line and a reason for each finding, then the statistics. */
+/** The analysis as text: a line, a reason and the next step for each finding, then the statistics. */
 final class TextReport {
     private static final int MAX_LISTED = 10;
 
     private final Analysis analysis;
     private final StringBuilder text = new StringBuilder();
+
+    /** The steps that are in the report already. */
+    private final Set<String> told = new HashSet<>();
 
     private TextReport(Analysis analysis) {
         this.analysis = analysis;
@@ -27,6 +33,12 @@ final class TextReport {
         for (Finding finding : findings.subList(0, Math.min(findings.size(), MAX_LISTED))) {
             line(finding.text() + " [" + finding.helpId() + "]");
             line("  " + finding.reason() + ".");
+            NextStep step = NextStep.of(finding, analysis.job());
+            // Many findings may have the same ranks and the same remedy.
+            String words = (told.add(step.where()) ? step.where() : "") + (told.add(step.text()) ? step.next() : "");
+            if (!words.isEmpty()) {
+                line("  " + words.strip());
+            }
         }
         if (findings.size() > MAX_LISTED) {
             line(findings.size() - MAX_LISTED + " more findings: --json lists them.");
@@ -49,6 +61,10 @@ final class TextReport {
         stragglers();
         communicators();
         kernels();
+        if (!findings.isEmpty()) {
+            line("");
+            line(ErrorsPage.command(findings.stream().map(Finding::helpId)));
+        }
         return text.toString();
     }
 

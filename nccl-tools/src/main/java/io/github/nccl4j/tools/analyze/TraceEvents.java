@@ -62,7 +62,7 @@ final class TraceEvents {
             }
         }
         for (Finding finding : analysis.findings()) {
-            for (int rank : finding.ranks()) {
+            for (int rank : finding.jobRanks()) {
                 begin("i", finding.text(), rank, 0).name("ts").value(Math.max(0, lanes.end() - lanes.begin()));
                 json.name("s").value("p").name("args").beginObject();
                 json.name("reason").value(finding.reason()).name("id").value(finding.id());

@@ -64,7 +64,8 @@ final class WaitFindings {
                 blockage.communicator().label(),
                 blockage.call().sequence(),
                 blockage.absentTitle() + " did not reach " + place(blockage) + ", in which " + others + wait(blockage),
-                reason(blockage));
+                reason(blockage),
+                blockage.isAbsentOfJob());
     }
 
     private static String wait(Blockage blockage) {

@@ -6,7 +6,6 @@ import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.library.Engine;
-import io.github.nccl4j.tools.Main;
 import io.github.nccl4j.tools.launch.LaunchOptions;
 import io.github.nccl4j.tools.launch.Launcher;
 import io.github.nccl4j.tools.support.DaemonThreads;
@@ -297,7 +296,7 @@ public final class ConformanceCommand implements Callable<Integer> {
     private int runProcesses() throws IOException, InterruptedException {
         Path folder = Files.createTempDirectory("nccl4j-conformance");
         try {
-            int code = launch.launch(Main.class, List.of("-D" + REPORTS + "=" + folder));
+            int code = launch.launch(List.of("-D" + REPORTS + "=" + folder));
             List<Report> reports = new ArrayList<>();
             for (int rank = 0; rank < launch.ranks(); rank++) {
                 Path file = file(folder, rank);
@@ -345,7 +344,7 @@ public final class ConformanceCommand implements Callable<Integer> {
             }
             long unreturned = 0;
             int code;
-            while ((code = launch.launch(Main.class, options)) != 0) {
+            while ((code = launch.launch(options)) != 0) {
                 // A call that doesn't return is a result; the ranks that start next omit it.
                 long more = Files.exists(file(folder, 0))
                         ? EngineResults.read(file(folder, 0)).unreturned()

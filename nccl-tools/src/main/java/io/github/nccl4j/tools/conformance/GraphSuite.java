@@ -6,12 +6,15 @@ import io.github.nccl4j.highlevel.CudaEvent;
 import io.github.nccl4j.highlevel.CudaGraph;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Int32;
+import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.tools.support.Checks;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.function.Consumer;
 
-/** Collectives of one rank that are captured in a graph; for communicators that block, on GPUs. */
+/** Collectives of one rank that are captured in a graph; for communicators that block. */
 final class GraphSuite {
     private static final Duration SOON = Duration.ofSeconds(120);
 
@@ -27,7 +30,7 @@ final class GraphSuite {
     }
 
     void run() {
-        if (!self.isOnHost() && communicator.isBlocking()) {
+        if (communicator.isBlocking()) {
             crew.checkWith(
                     "ncclCommInitRank",
                     "graphs",
@@ -35,6 +38,50 @@ final class GraphSuite {
             for (Tuning tuning : Tuning.values()) {
                 asConfigured("graphs as configured: " + tuning, tuning);
             }
+            // Not run on GPUs so far.
+            if (self.isOnHost()) {
+                everyOperation();
+            }
+        }
+    }
+
+    /** By itself and in a group, with types and operators in turn. VCCL's all-to-all-v can't be captured. */
+    private void everyOperation() {
+        long seed = 0;
+        for (int count : new int[] {0, 1, 7, 1025}) {
+            List<Case> cases = new ArrayList<>();
+            for (Operation operation : Operation.values()) {
+                if (!operation.goesInGroups() || operation.name().startsWith("ALL_TO_ALL_V")) {
+                    continue;
+                }
+                for (Form form : operation.forms()) {
+                    seed++;
+                    List<ElementType<?>> types = ElementType.values();
+                    Operator[] operators = Operator.values();
+                    Case one = new Case(
+                            operation,
+                            types.get((int) (seed % types.size())),
+                            operation.reduces() ? operators[(int) (seed % operators.length)] : null,
+                            count,
+                            form,
+                            (int) (seed % self.size()),
+                            seed,
+                            null);
+                    crew.check(
+                            "captured operations",
+                            one.toString(),
+                            member -> new CapturedTrial(DataTrial.of(one, member), member.stream));
+                    cases.add(one);
+                }
+            }
+            crew.check(
+                    "a captured group",
+                    cases.toString(),
+                    member -> new CapturedTrial(
+                            new GroupTrial(cases.stream()
+                                    .map(one -> DataTrial.of(one, member))
+                                    .toList()),
+                            member.stream));
         }
     }
 

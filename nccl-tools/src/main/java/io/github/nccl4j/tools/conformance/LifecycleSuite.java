@@ -265,7 +265,7 @@ final class LifecycleSuite {
                         NcclTimeoutException.class,
                         () -> work.await(Duration.ofMillis(50)),
                         "ncclRecv of 1 int32 from rank 1",
-                        "PT0.05S");
+                        "0.05 s");
                 checks.isTrue(!work.isDone(), "the work must not be done yet");
                 checks.equal(State.OPEN, child.state(), "state");
             }

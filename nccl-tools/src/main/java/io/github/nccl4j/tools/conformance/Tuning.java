@@ -6,7 +6,7 @@ import io.github.nccl4j.highlevel.CollectiveConfig.Builder;
 import io.github.nccl4j.highlevel.CtaPolicy;
 import io.github.nccl4j.highlevel.CudaEvent;
 import io.github.nccl4j.highlevel.NcclLibrary;
-import io.github.nccl4j.library.NcclLibraryException;
+import io.github.nccl4j.highlevel.NcclLibraryException;
 import java.util.Set;
 
 /** Configurations of a single collective: each sets other fields, and none may change the results of the operation. */

@@ -46,7 +46,8 @@ final class ContainerCheck implements Check {
                     .ifPresent(value -> signs.add(limit + " " + value));
         }
         return List.of(Finding.ok(
-                        "container.found", "this is a container: its options decide on GPUs, /dev/shm, limits and RDMA")
+                        "container.found",
+                        "container detected: GPUs, /dev/shm, limits and RDMA depend on how it was started")
                 .with(signs));
     }
 }

@@ -19,7 +19,7 @@ import java.util.OptionalLong;
  */
 public final class Doctor {
     /** Probes may crash; suppress the error file and the core dump. */
-    private static final List<String> NO_CRASH_FILES = List.of("-XX:ErrorFile=/dev/null", "-XX:-CreateCoredumpOnCrash");
+    static final List<String> NO_CRASH_FILES = List.of("-XX:ErrorFile=/dev/null", "-XX:-CreateCoredumpOnCrash");
 
     /** Long enough for a driver that has to initialize its GPUs. */
     private static final Duration PROBE_LIMIT = Duration.ofSeconds(60);
@@ -47,9 +47,10 @@ public final class Doctor {
      * @param title the first line of the report
      * @param selfTestLimit the time limit of the self-test, or empty to omit the self-test
      * @param pid the id of a process to examine in addition, or empty
+     * @param peer another host to connect to, or empty
      * @return the report
      */
-    public Report examine(String title, Optional<Duration> selfTestLimit, OptionalLong pid) {
+    public Report examine(String title, Optional<Duration> selfTestLimit, OptionalLong pid, Optional<Peer> peer) {
         ProbeAnswer library = probe("library");
         ProbeAnswer gpus = probe("gpus");
         String count = gpus.first("count");
@@ -66,6 +67,7 @@ public final class Doctor {
         checks.add(new ContainerCheck(machine));
         checks.add(new LauncherCheck(machine));
         selfTestLimit.ifPresent(limit -> checks.add(new SelfTest(this::runRanks, choice, library, gpuCount, limit)));
+        peer.ifPresent(other -> checks.add(new PeerCheck(machine, other)));
         return new Report(
                 title,
                 checks.stream()

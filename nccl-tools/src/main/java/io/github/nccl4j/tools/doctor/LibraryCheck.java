@@ -4,6 +4,7 @@ import io.github.nccl4j.library.SystemText;
 import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 
 /** Reports the library that an application would load, and the places that were searched. */
@@ -15,6 +16,9 @@ final class LibraryCheck implements Check {
     private static final String INSTALL_RCCL =
             "Install ROCm's RCCL (Debian: librccl1), or set NCCL4J_LIBRARY to the path of"
                     + " librccl.so.1. Without a GPU, NCCL4J_ENGINE=host runs in host memory";
+
+    /** First release that does not lose slots of its network thread on arm64. */
+    private static final String ARM64 = "2.29.3";
 
     private final Machine machine;
     private final ProbeAnswer probe;
@@ -36,6 +40,8 @@ final class LibraryCheck implements Check {
         List<Finding> findings = new ArrayList<>();
         findings.add(library());
         findings.addAll(copies());
+        findings.addAll(shadowed());
+        findings.addAll(faults());
         String preload = machine.variable("LD_PRELOAD");
         if (preload.contains("nccl")) {
             findings.add(Finding.warning(
@@ -148,6 +154,44 @@ final class LibraryCheck implements Check {
                 .map(candidate -> candidate.get(0) + ": "
                         + (candidate.get(1).isEmpty() ? "loaded" : "not loaded: " + candidate.get(1)))
                 .toList();
+    }
+
+    /** Finds newer libraries in places that are searched after that of the library. */
+    private List<Finding> shadowed() {
+        List<String> newer = probe.all("shadowed").stream()
+                .filter(library -> isOlder(probe.first("version"), library.get(1)))
+                .map(library -> "NCCL " + library.get(1) + " in " + library.get(0))
+                .toList();
+        return newer.isEmpty()
+                ? List.of()
+                : List.of(Finding.warning(
+                                "library.shadowed",
+                                "a newer NCCL is installed, but " + probe.first("version") + " in "
+                                        + probe.first("path") + " is found first",
+                                "Programs lack its functions and its corrections.",
+                                "Remove the older one, or name the newer one in NCCL4J_LIBRARY")
+                        .with(newer));
+    }
+
+    private List<Finding> faults() {
+        boolean hangs = probe.first("flavor").equals("NCCL")
+                && probe.first("architecture").equals("aarch64")
+                && isOlder(probe.first("version"), ARM64);
+        return !hangs
+                ? List.of()
+                : List.of(Finding.warning(
+                        "library.arm64",
+                        "NCCL " + probe.first("version") + " may hang on arm64",
+                        "Ranks that communicate through a network may wait forever.",
+                        "Install NCCL " + ARM64 + " or newer"));
+    }
+
+    private static boolean isOlder(String release, String other) {
+        return Arrays.compare(numbers(release), numbers(other)) < 0;
+    }
+
+    private static int[] numbers(String release) {
+        return Arrays.stream(release.split("\\.")).mapToInt(Integer::parseInt).toArray();
     }
 
     private List<Finding> copies() {

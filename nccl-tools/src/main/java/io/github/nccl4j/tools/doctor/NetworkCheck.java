@@ -41,6 +41,20 @@ final class NetworkCheck implements Check {
         return findings;
     }
 
+    /** The names of the interfaces that NCCL would use, the first one for its bootstrap. */
+    List<String> chosen() {
+        String selection = machine.variable("NCCL_SOCKET_IFNAME");
+        return (selection.isEmpty() ? RULES : List.of(selection))
+                .stream()
+                        .map(rule -> usable(NameList.of(rule)::matches))
+                        .filter(found -> !found.isEmpty())
+                        .findFirst()
+                        .orElse(List.of())
+                        .stream()
+                        .map(NetworkInterfaceInfo::name)
+                        .toList();
+    }
+
     private Finding byVariable(String selection) {
         List<NetworkInterfaceInfo> chosen = usable(NameList.of(selection)::matches);
         if (chosen.isEmpty()) {

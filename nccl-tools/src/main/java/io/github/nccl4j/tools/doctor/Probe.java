@@ -2,9 +2,9 @@ package io.github.nccl4j.tools.doctor;
 
 import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.NcclEncryption;
+import io.github.nccl4j.highlevel.NcclException;
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.library.NativeLibrary;
-import io.github.nccl4j.library.NcclException;
 import io.github.nccl4j.tools.launch.LauncherWatch;
 import io.github.nccl4j.tools.support.LibraryCopies;
 import java.io.IOException;
@@ -46,7 +46,7 @@ final class Probe {
         Runtime.getRuntime().halt(0);
     }
 
-    private static void print(String name, Object... values) {
+    static void print(String name, Object... values) {
         String line = Stream.concat(Stream.of(name), Arrays.stream(values))
                 .map(value -> String.valueOf(value)
                         .replace("\\", "\\\\")
@@ -54,6 +54,7 @@ final class Probe {
                         .replace("\n", "\\n"))
                 .collect(Collectors.joining("\t"));
         System.out.println(line);
+        System.out.flush();
     }
 
     /** Reverses the escaping of values by {@link #print}. */
@@ -82,6 +83,9 @@ final class Probe {
         print("flavor", library.flavor());
         print("form", library.alltoAllvForm());
         print("encryption", NcclEncryption.support());
+        print("architecture", System.getProperty("os.arch"));
+        NativeLibrary.shadowed()
+                .forEach(place -> LibraryFile.release(place).ifPresent(release -> print("shadowed", place, release)));
         library.cudaVersion().ifPresent(cuda -> print("cuda", cuda));
         try (Stream<String> maps = Files.lines(Path.of("/proc/self/maps"), StandardCharsets.ISO_8859_1)) {
             LibraryCopies.of(maps).forEach(copy -> print("copy", copy));

@@ -1,6 +1,10 @@
 package io.github.nccl4j.tools.doctor;
 
+import com.google.gson.JsonArray;
+import com.google.gson.JsonObject;
 import io.github.nccl4j.tools.doctor.Finding.Level;
+import io.github.nccl4j.tools.support.ErrorsPage;
+import io.github.nccl4j.tools.support.Wrapped;
 import java.util.List;
 import java.util.Locale;
 
@@ -58,25 +62,11 @@ public record Report(String title, List<Section> sections) {
         finding.details()
                 .forEach(line -> text.append(indent).append("  ").append(line).append('\n'));
         if (!finding.meaning().isEmpty()) {
-            wrap(text, indent, finding.meaning());
+            Wrapped.append(text, indent, indent, finding.meaning(), WIDTH);
         }
         if (!finding.advice().isEmpty()) {
-            wrap(text, indent, "-> " + finding.advice());
+            Wrapped.append(text, indent, indent, "-> " + finding.advice(), WIDTH);
         }
-    }
-
-    /** Wraps at spaces only, so that users can copy paths. */
-    private static void wrap(StringBuilder text, String indent, String words) {
-        int column = 0;
-        for (String word : words.split(" ")) {
-            if (column > 0 && column + 1 + word.length() > WIDTH) {
-                text.append('\n');
-                column = 0;
-            }
-            text.append(column == 0 ? indent : " ").append(word);
-            column += (column == 0 ? indent.length() : 1) + word.length();
-        }
-        text.append('\n');
     }
 
     private String summary() {
@@ -85,8 +75,10 @@ public record Report(String title, List<Section> sections) {
         if (problems == 0 && warnings == 0) {
             return "No problem was found.";
         }
-        return plural(problems, "problem") + ", " + plural(warnings, "warning")
-                + ". docs/errors.md says more about each, under the id in brackets.";
+        String more = ErrorsPage.command(sections.stream()
+                .flatMap(section -> section.findings().stream())
+                .map(Finding::helpId));
+        return (plural(problems, "problem") + ", " + plural(warnings, "warning") + ". " + more).strip();
     }
 
     private static String plural(long count, String noun) {
@@ -95,27 +87,29 @@ public record Report(String title, List<Section> sections) {
 
     /** {@return the report as a JSON object, in one line} */
     public String json() {
-        Json json = new Json();
-        json.open('{').field("title", title);
-        json.field("status", exitCode() == 0 ? "ok" : "problem")
-                .name("findings")
-                .open('[');
+        JsonObject json = new JsonObject();
+        json.addProperty("title", title);
+        json.addProperty("status", exitCode() == 0 ? "ok" : "problem");
+        JsonArray findings = new JsonArray();
         for (Section section : sections) {
-            for (Finding finding : section.findings()) {
-                json.open('{')
-                        .field("section", section.name())
-                        .field("id", finding.id())
-                        .field("help", finding.helpId())
-                        .field("level", finding.level().toString())
-                        .field("text", finding.text())
-                        .field("meaning", finding.meaning())
-                        .field("advice", finding.advice())
-                        .name("details")
-                        .open('[');
-                finding.details().forEach(json::value);
-                json.close(']').close('}');
-            }
+            section.findings().forEach(finding -> findings.add(json(section.name(), finding)));
         }
-        return json.close(']').close('}').toString();
+        json.add("findings", findings);
+        return json.toString();
+    }
+
+    private static JsonObject json(String section, Finding finding) {
+        JsonObject json = new JsonObject();
+        json.addProperty("section", section);
+        json.addProperty("id", finding.id());
+        json.addProperty("help", finding.helpId());
+        json.addProperty("level", finding.level().toString());
+        json.addProperty("text", finding.text());
+        json.addProperty("meaning", finding.meaning());
+        json.addProperty("advice", finding.advice());
+        JsonArray details = new JsonArray();
+        finding.details().forEach(details::add);
+        json.add("details", details);
+        return json;
     }
 }

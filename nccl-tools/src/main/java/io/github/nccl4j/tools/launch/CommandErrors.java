@@ -1,5 +1,6 @@
 package io.github.nccl4j.tools.launch;
 
+import io.github.nccl4j.highlevel.NcclException;
 import io.github.nccl4j.tools.support.Printable;
 import java.io.PrintWriter;
 import java.io.UncheckedIOException;
@@ -9,6 +10,7 @@ import java.nio.file.NoSuchFileException;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.function.IntSupplier;
 import java.util.stream.Collectors;
 import picocli.CommandLine;
 import picocli.CommandLine.Model.CommandSpec;
@@ -54,6 +56,21 @@ public final class CommandErrors {
     }
 
     /**
+     * Runs a program. If the JVM lacks memory or threads, prints the reason in one line instead of a stack trace.
+     *
+     * @param program returns the exit code
+     * @return the exit code
+     */
+    public static int run(IntSupplier program) {
+        try {
+            return program.getAsInt();
+        } catch (OutOfMemoryError failure) {
+            System.err.println("nccl4j: " + reason(failure));
+            return CommandLine.ExitCode.SOFTWARE;
+        }
+    }
+
+    /**
      * Describes a failure in one line, including the reason that the JDK's file exceptions omit.
      *
      * @param failure the failure
@@ -66,6 +83,15 @@ public final class CommandErrors {
         if (failure instanceof FileSystemException file && file.getReason() == null) {
             return file.getFile() + ": "
                     + REASONS.getOrDefault(file.getClass(), file.getClass().getSimpleName());
+        }
+        if (failure instanceof NcclException) {
+            // With the command that explains it.
+            return failure.toString().substring(failure.getClass().getName().length() + ": ".length());
+        }
+        if (failure instanceof OutOfMemoryError
+                && String.valueOf(failure.getMessage()).contains("native thread")) {
+            return failure.getMessage()
+                    + "; raise the limit of processes and threads of this user (ulimit -u), or start fewer ranks";
         }
         return failure.getMessage() == null ? failure.toString() : failure.getMessage();
     }

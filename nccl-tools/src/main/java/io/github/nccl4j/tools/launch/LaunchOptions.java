@@ -76,6 +76,9 @@ public abstract class LaunchOptions {
 
     private EngineSetting decided;
 
+    /** The class whose main method a rank's JVM runs; null for that of this program. */
+    private Class<?> rankMain;
+
     /** The arguments of the ranks; null for those of this command. */
     private List<String> rankArguments;
 
@@ -120,7 +123,7 @@ public abstract class LaunchOptions {
         }
 
         @Override
-        protected List<String> jvmOptions() {
+        public List<String> jvmOptions() {
             return jvmOptions;
         }
     }
@@ -160,36 +163,35 @@ public abstract class LaunchOptions {
     }
 
     /**
-     * Launches the ranks, each with the arguments of this command, or runs a rank if this process is one.
+     * Launches the ranks, each as this program with its arguments, or runs a rank if this process is one.
      *
-     * @param main the class whose main method a rank's JVM runs
      * @param rank the work of a rank
      * @return the exit code
      * @throws IOException if a rank's process can't be started
      * @throws InterruptedException if the calling thread is interrupted; all ranks are ended
      * @throws Exception if this process is a rank and {@code rank} throws it
      */
-    public int run(Class<?> main, RankBody rank) throws Exception {
+    public int run(RankBody rank) throws Exception {
         Optional<RankInfo> self = self();
-        return self.isPresent() ? runRank(rank, self.get()) : launch(main, List.of());
+        return self.isPresent() ? runRank(rank, self.get()) : launch(List.of());
     }
 
     /**
-     * As {@link #run(Class, RankBody)}, with other arguments for the ranks, and with ranks that may be killed without ending the
-     * run.
+     * As {@link #run(RankBody)}, with another program for the ranks, and with ranks that may be killed without ending the run.
      *
      * @param main the class whose main method a rank's JVM runs
      * @param arguments its arguments
      * @param rank the work of a rank
      * @param expendableRanks gives for a number of ranks the ranks that may be killed
      * @return the exit code
-     * @throws Exception as {@link #run(Class, RankBody)}
+     * @throws Exception as {@link #run(RankBody)}
      */
     public int run(Class<?> main, List<String> arguments, RankBody rank, IntFunction<IntPredicate> expendableRanks)
             throws Exception {
+        rankMain = main;
         rankArguments = arguments;
         this.expendableRanks = expendableRanks;
-        return run(main, rank);
+        return run(rank);
     }
 
     /**
@@ -241,46 +243,42 @@ public abstract class LaunchOptions {
     }
 
     /**
-     * Launches the ranks, each with the arguments of this command, and waits for them.
+     * Launches the ranks, each as this program with its arguments, and waits for them.
      *
-     * @param main the class whose main method a rank's JVM runs
      * @param additionalOptions additional options of the ranks' JVMs
      * @return the exit code of {@link Launcher#run}
      * @throws IOException if a rank's process can't be started
      * @throws InterruptedException if the calling thread is interrupted; all ranks are ended
      */
-    public int launch(Class<?> main, List<String> additionalOptions) throws IOException, InterruptedException {
-        return launch(main, additionalOptions, System.out);
+    public int launch(List<String> additionalOptions) throws IOException, InterruptedException {
+        return launch(additionalOptions, System.out);
     }
 
     /**
-     * As {@link #launch(Class, List)}, with ranks that may be killed without ending the run.
+     * As {@link #launch(List)}, with ranks that may be killed without ending the run.
      *
-     * @param main the class whose main method a rank's JVM runs
      * @param additionalOptions additional options of the ranks' JVMs
      * @param expendable true for a rank that may be killed
      * @return the exit code of {@link Launcher#run}
      * @throws IOException if a rank's process can't be started
      * @throws InterruptedException if the calling thread is interrupted; all ranks are ended
      */
-    public int launch(Class<?> main, List<String> additionalOptions, IntPredicate expendable)
+    public int launch(List<String> additionalOptions, IntPredicate expendable)
             throws IOException, InterruptedException {
         this.expendableRanks = size -> expendable;
-        return launch(main, additionalOptions);
+        return launch(additionalOptions);
     }
 
     /**
-     * As {@link #launch(Class, List)}, with the ranks' standard output written to {@code out}.
+     * As {@link #launch(List)}, with the ranks' standard output written to {@code out}.
      *
-     * @param main the class whose main method a rank's JVM runs
      * @param additionalOptions additional options of the ranks' JVMs
      * @param out receives the ranks' standard output
      * @return the exit code of {@link Launcher#run}
      * @throws IOException if a rank's process can't be started
      * @throws InterruptedException if the calling thread is interrupted; all ranks are ended
      */
-    public int launch(Class<?> main, List<String> additionalOptions, PrintStream out)
-            throws IOException, InterruptedException {
+    public int launch(List<String> additionalOptions, PrintStream out) throws IOException, InterruptedException {
         int count = ranks();
         EngineSetting setting = decide(count, true);
         List<String> options = new ArrayList<>(jvmOptions());
@@ -288,18 +286,34 @@ public abstract class LaunchOptions {
         List<String> arguments = rankArguments == null
                 ? spec.root().commandLine().getParseResult().originalArgs()
                 : rankArguments;
-        return new Launcher(
-                        JavaCommand.of(options, main.getName(), arguments),
-                        count,
-                        setting.environment(),
-                        limit(),
-                        out,
-                        System.err,
-                        isPrefixed())
+        String main = rankMain == null ? program() : rankMain.getName();
+        return launcher(JavaCommand.of(options, main, arguments), count, setting, out)
                 .expendable(expendableRanks.apply(count))
-                .maxRestarts(maxRestarts)
                 .spares(spares)
                 .run();
+    }
+
+    /** {@return the class of the program that has this command; it has the main method} */
+    public String program() {
+        return spec.root().userObject().getClass().getName();
+    }
+
+    /**
+     * Launches a program as the ranks, and waits for them.
+     *
+     * @param command the program and its arguments
+     * @return the exit code of {@link Launcher#run}
+     * @throws IOException if a rank's process can't be started
+     * @throws InterruptedException if the calling thread is interrupted; all ranks are ended
+     */
+    public int launchProgram(List<String> command) throws IOException, InterruptedException {
+        int count = ranks();
+        return launcher(command, count, decide(count, true), System.out).run();
+    }
+
+    private Launcher launcher(List<String> command, int count, EngineSetting setting, PrintStream out) {
+        return new Launcher(command, count, setting.environment(), limit(), out, System.err, isPrefixed())
+                .maxRestarts(maxRestarts);
     }
 
     /** Throws if a number is below 1, or if the ranks exceed the capacity of this machine. */

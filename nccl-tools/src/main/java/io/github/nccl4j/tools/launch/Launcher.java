@@ -48,9 +48,6 @@ public final class Launcher {
     /** The exit code of a command that was used wrongly: another process would fail alike. */
     private static final int USAGE = 2;
 
-    /** A killed rank makes others fail within milliseconds: after a failure, wait this long for a rank that was killed. */
-    private static final long CAUSE_MILLIS = 200;
-
     private static final String SECRET = "NCCL4J_STORE_SECRET";
     private static final int SECRET_BYTES = 32;
 
@@ -70,6 +67,10 @@ public final class Launcher {
     private IntPredicate expendable = rank -> false;
     private int maxRestarts;
     private int spares;
+
+    /** A killed rank makes others fail within milliseconds: after a failure, wait this long for a rank that was killed. */
+    private Duration causeLimit = Duration.ofMillis(200);
+
     /** The spares that wait; used by the thread that runs. */
     private final Deque<RankProcess> waiting = new ArrayDeque<>();
 
@@ -172,6 +173,12 @@ public final class Launcher {
             throw new IllegalArgumentException("the number of spares must be at least 0: " + count);
         }
         spares = count;
+        return this;
+    }
+
+    /** Sets how long to wait for a rank that was killed after another has failed. */
+    Launcher causeLimit(Duration limit) {
+        causeLimit = limit;
         return this;
     }
 
@@ -347,7 +354,7 @@ public final class Launcher {
 
     /** The cause of a run's failure: a rank that was killed at about the time of the first failure, else the first failure. */
     private RankExit cause(RankExit first) throws InterruptedException {
-        long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(CAUSE_MILLIS);
+        long deadline = System.nanoTime() + causeLimit.toNanos();
         RankExit exit = first;
         while (exit != null && (!exit.isKilled() || exit.role().isSpare())) {
             exit = exits.poll(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);

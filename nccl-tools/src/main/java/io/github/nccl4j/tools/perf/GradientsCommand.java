@@ -4,7 +4,6 @@ import com.google.gson.stream.JsonWriter;
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.library.NativeLibrary;
-import io.github.nccl4j.tools.Main;
 import io.github.nccl4j.tools.SizeConverter;
 import io.github.nccl4j.tools.launch.LauncherWatch;
 import java.io.IOException;
@@ -104,7 +103,7 @@ public final class GradientsCommand implements Callable<Integer> {
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), e.getMessage(), e);
         }
-        return launch.run(Main.class, (self, patience) -> measure(patience));
+        return launch.run((self, patience) -> measure(patience));
     }
 
     private void validate() {

@@ -3,7 +3,6 @@ package io.github.nccl4j.tools.perf;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.library.NativeLibrary;
-import io.github.nccl4j.tools.Main;
 import io.github.nccl4j.tools.launch.JavaCommand;
 import io.github.nccl4j.tools.launch.LauncherWatch;
 import io.github.nccl4j.tools.support.EngineSetting;
@@ -156,8 +155,7 @@ public final class PerfCommand implements Callable<Integer> {
             return compare();
         }
         Optional<RankInfo> self = launch.self();
-        int code =
-                self.isPresent() ? launch.runRank(this::runProcess, self.get()) : launch.launch(Main.class, List.of());
+        int code = self.isPresent() ? launch.runRank(this::runProcess, self.get()) : launch.launch(List.of());
         boolean last = self.isPresent() ? self.get().rank() == 0 && !LauncherWatch.isLaunched() : true;
         if (plot != null && last && Files.exists(settings.json)) {
             List<Path> files = List.of(settings.json);
@@ -202,7 +200,7 @@ public final class PerfCommand implements Callable<Integer> {
         theirs.add(against.toAbsolutePath().toString());
         theirs.addAll(settings.forNcclTests());
         List<String> ours = new ArrayList<>(starter());
-        ours.addAll(JavaCommand.ofOuterLauncher(launch.jvmOptions(), Main.class.getName(), arguments));
+        ours.addAll(JavaCommand.ofOuterLauncher(launch.jvmOptions(), launch.program(), arguments));
         SideBySide sideBySide = new SideBySide(
                 collective,
                 against,

@@ -4,7 +4,10 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -21,8 +24,6 @@ import picocli.CommandLine.Spec;
             "Draws bus bandwidth and time over size: a line for each result file of nccl4j perf -J or nccl-tests, two for a "
                     + "file of nccl4j perf --against, and one for each program of a file of nccl4j benchmark-host.",
             "",
-            "The name of the picture determines its format. SVG has no requirements; PNG needs fonts and a Java with "
-                    + "java.desktop, which the bundle does not have.",
             ""
         })
 public final class PlotCommand implements Callable<Integer> {
@@ -39,11 +40,18 @@ public final class PlotCommand implements Callable<Integer> {
             names = {"-o", "--output"},
             paramLabel = "PICTURE",
             required = true,
-            description = "The picture: a name that ends with .svg or .png.")
+            description = "The picture: a name that ends with .svg.")
     private Path output;
 
     @Option(names = "--in-place", description = "Show the in-place results.")
     private boolean inPlace;
+
+    @Option(
+            names = "--ratio",
+            description =
+                    "Show the ratio of our times to those of nccl-tests, from files of nccl4j perf --against. Of several "
+                            + "files with one collective and number of ranks, the last one that has a size counts.")
+    private boolean ratio;
 
     @Option(
             names = "--title",
@@ -67,20 +75,26 @@ public final class PlotCommand implements Callable<Integer> {
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), e.getMessage(), e);
         }
-        draw(title != null ? title : title(files), files, inPlace, output);
+        String shown = title != null ? title : title(files);
+        if (ratio) {
+            Map<String, Map<Long, Double>> ratios = new LinkedHashMap<>();
+            for (Path file : files) {
+                ResultFile.Ratios read = ResultFile.readRatios(file, inPlace);
+                ratios.computeIfAbsent(read.name(), name -> new TreeMap<>()).putAll(read.bySize());
+            }
+            Files.writeString(output, SvgPlot.ofRatios(shown, ratios));
+        } else {
+            draw(shown, files, inPlace, output);
+        }
         return 0;
     }
 
-    /** Throws if the name of a picture has no known suffix, or if its folder does not exist. */
+    /** Throws if the name of a picture has another suffix, or if its folder does not exist. */
     static void requirePicture(String option, Path picture) {
-        if (!isSvg(picture) && !picture.toString().endsWith(".png")) {
-            throw new IllegalArgumentException(option + " must end with .svg or .png: " + picture);
+        if (!picture.toString().endsWith(".svg")) {
+            throw new IllegalArgumentException(option + " must end with .svg: " + picture);
         }
         Settings.requireFolder(option, picture);
-    }
-
-    private static boolean isSvg(Path picture) {
-        return picture.toString().endsWith(".svg");
     }
 
     /** The common properties of the files. */
@@ -98,12 +112,6 @@ public final class PlotCommand implements Callable<Integer> {
         for (Path file : files) {
             results.addAll(ResultFile.readAll(file, inPlace));
         }
-        if (isSvg(output)) {
-            Files.writeString(output, SvgPlot.of(title, results));
-        } else if (ModuleLayer.boot().findModule("java.desktop").isEmpty()) {
-            throw new IOException("a PNG needs java.desktop, which this Java lacks: write an SVG instead of " + output);
-        } else {
-            Plot.write(title, results, output);
-        }
+        Files.writeString(output, SvgPlot.of(title, results));
     }
 }

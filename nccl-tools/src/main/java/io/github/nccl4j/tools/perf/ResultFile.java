@@ -28,6 +28,9 @@ record ResultFile(String name, Map<Long, Double> micros, Map<Long, Double> bus) 
     /** In what nccl-tests prints. */
     private static final Pattern LIBRARY = Pattern.compile("NCCL version ([\\d.]+)");
 
+    /** The end of the name of their results in a comparison. */
+    private static final String THEIRS = ", nccl-tests";
+
     /** Reads the out-of-place or in-place results of a file. For a size with several results, the last one counts. */
     static ResultFile read(Path file, boolean inPlace) throws IOException {
         String key = inPlace ? "in_place" : "out_of_place";
@@ -72,13 +75,29 @@ record ResultFile(String name, Map<Long, Double> micros, Map<Long, Double> bus) 
                 return programs(json);
             }
             if (json.has("theirs")) {
-                return List.of(
-                        side(json, "theirs_us", inPlace, "nccl-tests"), side(json, "ours_us", inPlace, "nccl4j"));
+                return List.of(side(json, "theirs_us", inPlace, THEIRS), side(json, "ours_us", inPlace, ", nccl4j"));
             }
         } catch (RuntimeException e) {
             throw noResults(file, e);
         }
         return List.of(read(file, inPlace));
+    }
+
+    /** The times of nccl4j divided by those of nccl-tests, by size. */
+    record Ratios(String name, Map<Long, Double> bySize) {}
+
+    /** Reads the ratios of a file of {@code --against}. */
+    static Ratios readRatios(Path file, boolean inPlace) throws IOException {
+        List<ResultFile> both = readAll(file, inPlace);
+        String name = both.get(0).name();
+        if (both.size() != 2 || !name.endsWith(THEIRS)) {
+            throw new IOException(file + " is not a file of results of nccl4j perf --against");
+        }
+        Map<Long, Double> ratios = new TreeMap<>();
+        both.get(0)
+                .micros()
+                .forEach((size, time) -> ratios.put(size, both.get(1).micros().get(size) / time));
+        return new Ratios(name.substring(0, name.length() - THEIRS.length()), ratios);
     }
 
     /**
@@ -167,7 +186,7 @@ record ResultFile(String name, Map<Long, Double> micros, Map<Long, Double> bus) 
                 bus.put(size, moved / time / 1e3 * collective.busFactor(ranks));
             }
         }
-        return new ResultFile(collective.label() + ", " + ranks + " ranks, " + program, micros, bus);
+        return new ResultFile(collective.label() + ", " + ranks + " ranks" + program, micros, bus);
     }
 
     /** As many lines as there are colors. Ways without buckets have the same values at the least and at the largest size. */

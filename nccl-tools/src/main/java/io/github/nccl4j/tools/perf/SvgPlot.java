@@ -8,11 +8,10 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.function.DoubleFunction;
-import java.util.function.Function;
 
 /**
- * Draws results as SVG, which needs neither fonts nor {@code java.desktop}: bus bandwidth above time. The texts are legible in a
- * picture that is shown 400 pixels wide.
+ * Draws results over size as SVG, which needs neither fonts nor {@code java.desktop}. The texts are legible in a picture that is
+ * shown 400 pixels wide.
  */
 final class SvgPlot {
     static final int WIDTH = 640;
@@ -30,6 +29,7 @@ final class SvgPlot {
     private static final int ABOVE = 36;
 
     private static final int BELOW = 60;
+    private static final int PANEL_HEIGHT = ABOVE + PLOT_HEIGHT + BELOW;
     private static final int TITLE_LINE = 26;
     private static final int LEGEND_LINE = 26;
     private static final int MOST_SIZES = 6;
@@ -59,21 +59,43 @@ final class SvgPlot {
 
     private final StringBuilder svg = new StringBuilder();
 
-    private SvgPlot() {}
-
-    /** The text of the SVG file. */
-    static String of(String title, List<ResultFile> files) {
-        return new SvgPlot().draw(title, files);
+    /**
+     * Values over size.
+     *
+     * @param name the name of the values
+     * @param lines the values by size, for each line
+     * @param base the base of a logarithmic axis, or 0
+     * @param origin a value that a linear axis includes
+     */
+    private record Panel(String name, List<Map<Long, Double>> lines, double base, double origin) {
+        boolean shows(double value) {
+            return Double.isFinite(value) && (base == 0 || value > 0);
+        }
     }
 
-    private String draw(String title, List<ResultFile> files) {
+    private SvgPlot() {}
+
+    /** The text of an SVG file with bus bandwidth above time. */
+    static String of(String title, List<ResultFile> files) {
+        Panel bus = new Panel(
+                "bus bandwidth (GB/s)", files.stream().map(ResultFile::bus).toList(), 0, 0);
+        Panel time =
+                new Panel("time (us)", files.stream().map(ResultFile::micros).toList(), 10, 0);
+        return new SvgPlot().draw(title, files.stream().map(ResultFile::name).toList(), List.of(bus, time));
+    }
+
+    /** The text of an SVG file with the ratios of times to those of nccl-tests, by the name of the line and the size. */
+    static String ofRatios(String title, Map<String, Map<Long, Double>> ratios) {
+        Panel panel = new Panel("time / time of nccl-tests", List.copyOf(ratios.values()), 0, 1);
+        return new SvgPlot().draw(title, List.copyOf(ratios.keySet()), List.of(panel));
+    }
+
+    private String draw(String title, List<String> lineNames, List<Panel> panels) {
         List<String> titleLines = lines(title, TITLE_CHARACTERS);
-        List<List<String>> names = files.stream()
-                .map(file -> lines(file.name(), LEGEND_CHARACTERS))
-                .toList();
-        int bus = 16 + TITLE_LINE * titleLines.size();
-        int time = bus + ABOVE + PLOT_HEIGHT + BELOW;
-        int legend = time + ABOVE + PLOT_HEIGHT + BELOW;
+        List<List<String>> names =
+                lineNames.stream().map(name -> lines(name, LEGEND_CHARACTERS)).toList();
+        int top = 16 + TITLE_LINE * titleLines.size();
+        int legend = top + panels.size() * PANEL_HEIGHT;
         int height =
                 legend + 10 + LEGEND_LINE * names.stream().mapToInt(List::size).sum();
         add(
@@ -84,10 +106,11 @@ final class SvgPlot {
         for (int i = 0; i < titleLines.size(); i++) {
             text(WIDTH / 2.0, 30 + TITLE_LINE * i, "middle", "title", titleLines.get(i));
         }
-        panel(bus + ABOVE, "bus bandwidth (GB/s)", files, ResultFile::bus, false);
-        panel(time + ABOVE, "time (us)", files, ResultFile::micros, true);
+        for (int i = 0; i < panels.size(); i++) {
+            panel(top + i * PANEL_HEIGHT + ABOVE, panels.get(i));
+        }
         double y = legend + 20;
-        for (int i = 0; i < files.size(); i++) {
+        for (int i = 0; i < names.size(); i++) {
             add(
                     "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"%s\" stroke-width=\"4\"/>%n",
                     LEFT, y - 6, LEFT + 30, y - 6, color(i));
@@ -114,26 +137,25 @@ final class SvgPlot {
     }
 
     /** Draws a panel whose frame begins at {@code top}. */
-    private void panel(
-            int top, String name, List<ResultFile> files, Function<ResultFile, Map<Long, Double>> values, boolean log) {
+    private void panel(int top, Panel panel) {
         int bottom = top + PLOT_HEIGHT;
         int right = WIDTH - RIGHT;
         Axis across = new Axis(
-                files.stream()
-                        .flatMapToDouble(
-                                file -> values.apply(file).keySet().stream().mapToDouble(Long::doubleValue))
+                panel.lines().stream()
+                        .flatMapToDouble(line -> line.keySet().stream().mapToDouble(Long::doubleValue))
                         .toArray(),
                 2,
+                0,
                 LEFT,
                 right,
                 MOST_SIZES);
         Axis up = new Axis(
-                files.stream()
-                        .flatMapToDouble(
-                                file -> values.apply(file).values().stream().mapToDouble(Double::doubleValue))
-                        .filter(value -> shown(value, log))
+                panel.lines().stream()
+                        .flatMapToDouble(line -> line.values().stream().mapToDouble(Double::doubleValue))
+                        .filter(panel::shows)
                         .toArray(),
-                log ? 10 : 0,
+                panel.base(),
+                panel.origin(),
                 bottom,
                 top,
                 MOST_VALUES);
@@ -149,17 +171,17 @@ final class SvgPlot {
                 "<rect class=\"frame\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>%n",
                 LEFT, top, right - LEFT, PLOT_HEIGHT);
         text((LEFT + right) / 2.0, bottom + 46, "middle", "", "size");
-        text(LEFT, top - 12, "start", "", name);
-        for (int i = 0; i < files.size(); i++) {
-            line(values.apply(files.get(i)), across, up, log, color(i));
+        text(LEFT, top - 12, "start", "", panel.name());
+        for (int i = 0; i < panel.lines().size(); i++) {
+            line(panel, panel.lines().get(i), across, up, color(i));
         }
     }
 
-    private void line(Map<Long, Double> points, Axis across, Axis up, boolean log, String color) {
+    private void line(Panel panel, Map<Long, Double> points, Axis across, Axis up, String color) {
         StringBuilder corners = new StringBuilder();
         StringBuilder circles = new StringBuilder();
         points.forEach((size, value) -> {
-            if (shown(value, log)) {
+            if (panel.shows(value)) {
                 double x = across.at(size);
                 double y = up.at(value);
                 corners.append(String.format(Locale.ROOT, "%.1f,%.1f ", x, y));
@@ -173,10 +195,6 @@ final class SvgPlot {
         svg.append(circles);
     }
 
-    private static boolean shown(double value, boolean log) {
-        return Double.isFinite(value) && (!log || value > 0);
-    }
-
     /** Maps values to coordinates. */
     private static final class Axis {
         private final double base;
@@ -186,8 +204,10 @@ final class SvgPlot {
         private final double to;
         private final double step;
 
-        /** If {@code base} is not 0, the axis is logarithmic and its ends are powers of the base; otherwise it starts at 0. */
-        Axis(double[] values, double base, double from, double to, int mostTicks) {
+        /**
+         * If {@code base} is not 0, the axis is logarithmic and its ends are powers of the base; otherwise it includes the origin.
+         */
+        Axis(double[] values, double base, double origin, double from, double to, int mostTicks) {
             this.base = base;
             this.from = from;
             this.to = to;
@@ -201,8 +221,8 @@ final class SvgPlot {
                 least = 0;
                 most = 1;
             }
-            double first = base > 0 ? Math.floor(least) : Math.min(0, least);
-            double last = base > 0 ? Math.ceil(most) : most;
+            double first = base > 0 ? Math.floor(least) : Math.min(origin, least);
+            double last = base > 0 ? Math.ceil(most) : Math.max(origin, most);
             last = last > first ? last : first + 1;
             step = step((last - first) / mostTicks);
             low = base > 0 ? first : Math.floor(first / step) * step;

@@ -1,6 +1,7 @@
 package io.github.nccl4j.tools.status;
 
 import io.github.nccl4j.launch.RankStatus.State;
+import io.github.nccl4j.tools.support.ErrorsPage;
 import io.github.nccl4j.tools.support.Printable;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -40,6 +41,10 @@ final class TextReport {
         addTable(text, cells);
         if (rows.size() > limit) {
             line(text, rows.size() - limit + " more ranks: --all lists them.");
+        }
+        if (!findings.isEmpty()) {
+            line(text, "");
+            line(text, ErrorsPage.command(findings.stream().map(JobView.Finding::helpId)));
         }
         return text.toString();
     }

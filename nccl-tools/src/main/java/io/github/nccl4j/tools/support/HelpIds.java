@@ -3,7 +3,7 @@ package io.github.nccl4j.tools.support;
 import java.util.Map;
 
 /**
- * The ids of findings other than success: the headings of docs/errors.md with the remedies. A number is never reused
+ * The ids of findings other than success, with which the headings of docs/errors.md begin. A number is never reused
  * for another finding, because pages and reports of other people name it.
  */
 public final class HelpIds {
@@ -44,6 +44,13 @@ public final class HelpIds {
             Map.entry("self-test.interrupted", "NCCL4J-0132"),
             Map.entry("diagnostics.reported", "NCCL4J-0133"),
             Map.entry("settings.native-access", "NCCL4J-0134"),
+            Map.entry("library.arm64", "NCCL4J-0135"),
+            Map.entry("library.shadowed", "NCCL4J-0136"),
+            Map.entry("peer.unreachable", "NCCL4J-0137"),
+            Map.entry("peer.connection", "NCCL4J-0138"),
+            Map.entry("peer.transfer", "NCCL4J-0139"),
+            Map.entry("peer.interface", "NCCL4J-0140"),
+            Map.entry("peer.mtu", "NCCL4J-0141"),
             // analyze
             Map.entry("call.function", "NCCL4J-0201"),
             Map.entry("call.missing", "NCCL4J-0202"),

@@ -2,7 +2,6 @@ package io.github.nccl4j.tools.survival;
 
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.launch.RankInfo;
-import io.github.nccl4j.tools.Main;
 import io.github.nccl4j.tools.launch.ChildProcesses;
 import io.github.nccl4j.tools.launch.LaunchOptions;
 import io.github.nccl4j.tools.launch.Signals;
@@ -74,7 +73,6 @@ public final class SurvivalCommand implements Callable<Integer> {
     /** The launcher keeps the store, which reports a killed rank at once. */
     private static final long KILLED_MILLIS = 1000;
 
-    private static final long SLACK_MILLIS = 2000;
     private static final long LOST_GPU_BYTES = 8 << 20;
     private static final long SETTLE_NANOS = 10_000_000_000L;
 
@@ -99,9 +97,17 @@ public final class SurvivalCommand implements Callable<Integer> {
             paramLabel = "SECONDS",
             defaultValue = "10",
             description =
-                    "The communicators' deadline: if the rank is stopped, exceptions come at most 2 s after it; if it is "
+                    "The communicators' deadline: if the rank is stopped, exceptions come at most --slack after it; if it is "
                             + "killed, 1 s after its death. Default: ${DEFAULT-VALUE}.")
     private int deadline;
+
+    @Option(
+            names = "--slack",
+            paramLabel = "SECONDS",
+            defaultValue = "2",
+            description = "How long after the deadline an exception may come; more on a busy machine. Default: "
+                    + "${DEFAULT-VALUE}.")
+    private int slack;
 
     @Option(
             names = {"-c", "--count"},
@@ -164,6 +170,7 @@ public final class SurvivalCommand implements Callable<Integer> {
             throw new ParameterException(
                     spec.commandLine(), "-r, -d and -c must be at least 1: " + rounds + ", " + deadline + ", " + count);
         }
+        refuse(slack < 0, "--slack must be at least 0: " + slack);
         refuse(returns && stop, "--return cannot be combined with --stop: a stopped rank is not started again");
         refuse(spare && !returns, "--spare needs --return");
         refuse(
@@ -265,7 +272,7 @@ public final class SurvivalCommand implements Callable<Integer> {
             launch.setMaxRestarts(returns && !spare ? 1 : 0);
             launch.setSpares(spare ? 1 : 0);
             Thread pauses = DaemonThreads.start("pause", () -> pause(incident, folder));
-            int code = launch.launch(Main.class, task.options(), rank -> rank == victim);
+            int code = launch.launch(task.options(), rank -> rank == victim);
             pauses.interrupt();
             pauses.join();
             System.out.printf(
@@ -328,7 +335,7 @@ public final class SurvivalCommand implements Callable<Integer> {
     /** The faults of a rank that has lost the victim. */
     private Set<String> faults(int rank, Survivor.Report report, int victim) {
         Set<String> wrong = new TreeSet<>();
-        long limit = stop ? deadline * 1000L + SLACK_MILLIS : KILLED_MILLIS;
+        long limit = stop ? (deadline + slack) * 1000L : KILLED_MILLIS;
         if (!report.right()) {
             wrong.add("rank " + rank + " did not recover");
         } else if (report.millis() > limit) {

@@ -18,6 +18,10 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -133,7 +137,7 @@ class AnalyzeCommandTest {
                         + " (operation 2) of communicator v; rank 1 waits in ncclAllGather of 1 int8 (operation 2) of communicator"
                         + " v before ncclAllReduce of 64 int32, SUM (operation 2) of communicator w [NCCL4J-0207]",
                 lines.get(0));
-        assertEquals("", lines.get(2), "one finding");
+        assertEquals("", lines.get(3), "one finding");
     }
 
     @Test
@@ -223,7 +227,7 @@ class AnalyzeCommandTest {
                 lines.get(0).contains("rank 1 waits in ncclAllGather of 1 int8 (operation 1) of communicator v before"),
                 out::toString);
         assertTrue(lines.get(0).endsWith("[NCCL4J-0207]"), out::toString);
-        assertEquals("", lines.get(2), "one finding");
+        assertEquals("", lines.get(3), "one finding");
     }
 
     @Test
@@ -402,6 +406,8 @@ class AnalyzeCommandTest {
         assertTrue(
                 lines.get(1).startsWith("  Rank 2's last operation is broadcast of 1000 Float (operation 4)"),
                 out::toString);
+        assertTrue(
+                lines.get(2).startsWith("  Next: look at the rank's last operation, and at its stacks"), lines.get(2));
     }
 
     @Test
@@ -549,6 +555,110 @@ class AnalyzeCommandTest {
                         .size());
     }
 
+    /** The culprit's process, and the command to run there. */
+    @Test
+    void nextStepIsNamedWithTheProcess() throws IOException {
+        rank(0).done(SUM).waits(SUM).write(folder);
+        rank(1).done(SUM).waits(SUM).write(folder);
+        rank(2).host("node7", 0).done(SUM).write(folder);
+        List<String> lines = lines(1);
+        assertEquals(
+                "  Rank 2 is process 102 of node7. Next: jstack 102 on node7 if it still runs, else its log.",
+                lines.get(2));
+        assertEquals("nccl4j explain 0208 says more.", lines.get(lines.size() - 1));
+        assertEquals(1, analyze(folder.toString(), "--json"), out::toString);
+        JsonObject finding = JsonParser.parseString(out.toString())
+                .getAsJsonObject()
+                .getAsJsonArray("findings")
+                .get(0)
+                .getAsJsonObject();
+        assertEquals(
+                "[{\"rank\":2,\"host\":\"node7\",\"process\":\"102\"}]",
+                finding.get("places").toString());
+        assertEquals(
+                "jstack 102 on node7 if it still runs, else its log",
+                finding.get("next").getAsString());
+    }
+
+    @Test
+    void machinesOfAnOperationThatIsStuckAreNamed() throws IOException {
+        for (int rank = 0; rank < 6; rank++) {
+            new MadeRecord("w", rank, 6)
+                    .host("node" + rank / 2 * 2, 0)
+                    .waits(SUM)
+                    .failed("late")
+                    .write(folder);
+        }
+        assertEquals(
+                "  Rank 0 is process 100 of node0, rank 1 process 101 of node0, rank 2 process 102 of node2, and 3 more. "
+                        + "Next: nccl4j doctor on node0, node2, node4.",
+                lines(1).get(2));
+    }
+
+    /** Rank 1 of a part has no record, so that it may be any rank of the job. */
+    @Test
+    void processOfAnotherRankIsNotNamed() throws IOException {
+        new MadeRecord("w.0.0", 0, 2).process(100).waits(SUM).write(folder);
+        for (int rank = 0; rank < 3; rank++) {
+            rank(rank).done(SUM).write(folder);
+        }
+        for (String call : List.of("", "ncclCommSplit")) {
+            if (!call.isEmpty()) {
+                new MadeRecord("w.0.0", 0, 2).process(100).in(call).write(folder);
+            }
+            List<String> lines = lines(1);
+            assertTrue(lines.get(0).startsWith("Rank 1 of w.0.0 did not reach ncc"), out::toString);
+            assertEquals(
+                    "  Next: look at the rank's log and exit code, then at its machine: killed for memory, stopped, or unreachable.",
+                    lines.get(2));
+            Analysis analysis = Analysis.of(RecordFolder.read(folder), 200_000);
+            assertTrue(
+                    Lanes.of(analysis).all().stream().noneMatch(Lanes.Lane::culprit), "the lane of a rank of the job");
+        }
+    }
+
+    /** An id leads to the documentation, or to what the page itself has of it. */
+    @Test
+    void idsOfThePageLeadToTheirRemedies() throws IOException {
+        rank(0).done(SUM).waits(SUM).write(folder);
+        rank(1).done(SUM).waits(SUM).write(folder);
+        rank(2).done(SUM).write(folder);
+        Analysis analysis = Analysis.of(RecordFolder.read(folder), 200_000);
+        String linked = HtmlPage.of(analysis, "https://example.org/nccl4j");
+        String anchor = "/blob/main/docs/errors.md#nccl4j-0208-rankmissing";
+        assertTrue(
+                linked.contains(
+                        "const help = {\"NCCL4J-0208\":{\"url\":\"https://example.org/nccl4j" + anchor + "\"}};"),
+                linked);
+        String alone = HtmlPage.of(analysis, "UNDECIDED");
+        assertTrue(
+                alone.contains(
+                        "const help = {\"NCCL4J-0208\":{\"text\":\"A rank did not reach a collective, or a call such "
+                                + "as split, in which other ranks wait.\\n1. With a record: look at the rank"),
+                alone);
+        assertTrue(alone.contains("Next: jstack 102 on node0 if it still runs, else its log."), alone);
+    }
+
+    /** The colours that the style declares are those of text and lines, and those that the legend explains. */
+    @Test
+    void legendExplainsEveryColour() throws IOException {
+        rank(0).done(SUM).write(folder);
+        String page = HtmlPage.of(Analysis.of(RecordFolder.read(folder), 200_000));
+        Set<String> declared = found(page, "(--[a-z]+): #");
+        Set<String> explained = found(page, "legend\\(.*?(--[a-z]+)\\)\"}\\);");
+        explained.addAll(List.of("--back", "--text", "--dim", "--line", "--band"));
+        assertEquals(declared, explained);
+        assertTrue(page.contains("functions.forEach((name, i) => legend("), page);
+    }
+
+    private static Set<String> found(String page, String pattern) {
+        return Pattern.compile(pattern)
+                .matcher(page)
+                .results()
+                .map(match -> match.group(1))
+                .collect(Collectors.toCollection(TreeSet::new));
+    }
+
     /** A line as the profiler writes it. */
     private static String kernel(int rank, String id, String name, String function, int sequence, long nanoseconds) {
         return String.format(
@@ -677,6 +787,8 @@ class AnalyzeCommandTest {
             String document = open(page, view);
             assertTrue(document.contains("data-drawn=\"1000\""), () -> document.substring(0, 3000));
             assertTrue(document.contains("Rank 617 did not reach ncclBroadcast of 1 int8 from rank 0"));
+            assertTrue(document.contains(">NCCL4J-0208</a>"), () -> document.substring(0, 3000));
+            assertTrue(document.contains("</i>rank of a finding</span>"), () -> document.substring(0, 5000));
         }
     }
 }

@@ -72,7 +72,7 @@ class FaultyJobTest {
                 "communicator-order | Rank 2 waits in ncclAllReduce | the ranks use communicators in different orders",
                 "stream-order | Rank | in different orders",
                 "missing-split | Rank 2 did not reach ncclCommSplit of communicator | Rank 2's last operation is ncclAllReduce",
-                "slow | Rank 2 came last to 4 of 7 collectives | The other ranks waited",
+                "slow | Rank 2 came last to | The other ranks waited",
                 "missing-receive | Rank 2 did not reach ncclSend of 64 int32 to rank 2 (operation 4)"
                         + "| Rank 2's last operation is ncclAllReduce",
                 "crashed-dump | Rank 2's record of communicator | The process ended while it wrote nccl4j-",

@@ -8,13 +8,13 @@ import io.github.nccl4j.highlevel.Element.Float32;
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.FlightRecorder;
+import io.github.nccl4j.highlevel.NcclException;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.TcpStore;
-import io.github.nccl4j.library.NcclException;
+import io.github.nccl4j.testing.Waiting;
 import io.github.nccl4j.tools.launch.Signals;
-import io.github.nccl4j.tools.support.Waiting;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -52,11 +52,13 @@ public final class FaultyRank {
     private final Path folder;
     private final DeviceBuffer<Int32> ints = Device.host().allocate(ElementType.INT32, 64);
     private final DeviceBuffer<Float32> floats = Device.host().allocate(ElementType.FLOAT32, 64);
+    private final Duration deadline;
 
     private FaultyRank(RankInfo self, Path folder) {
         rank = self.rank();
         job = TcpStore.ofProcess(self, LIMIT);
         this.folder = folder;
+        deadline = chooseDeadline();
     }
 
     /**
@@ -73,6 +75,33 @@ public final class FaultyRank {
         Runtime.getRuntime().halt(0);
     }
 
+    /** On a busy machine what is no mistake must end in time, too: many times what it takes the slowest rank. */
+    private Duration chooseDeadline() {
+        long slowest = 0;
+        // The first communicator also takes the time to load classes.
+        for (int i = 0; i < 2; i++) {
+            long start = System.nanoTime();
+            begin(LIMIT).abort();
+            String own = Long.toString(System.nanoTime() - start);
+            slowest = job.gather("time-" + i, own.getBytes(StandardCharsets.UTF_8), LIMIT).stream()
+                    .mapToLong(time -> Long.parseLong(new String(time, StandardCharsets.UTF_8)))
+                    .max()
+                    .orElseThrow();
+        }
+        return Duration.ofNanos(Math.max(1_500_000_000, 20 * slowest));
+    }
+
+    /** A communicator whose ranks have called it three times. */
+    private Communicator begin(Duration deadline) {
+        Communicator communicator =
+                Communicator.builder().device(Device.host()).deadline(deadline).fromEnvironment();
+        for (int i = 0; i < 3; i++) {
+            communicator.allReduce(ints, ReduceOp.SUM, STREAM);
+        }
+        communicator.work(STREAM).await();
+        return communicator;
+    }
+
     /** Waits for communicators that end in another thread: the next records must not contain theirs. */
     private void awaitEnd() throws IOException, InterruptedException {
         Path others = folder.resolve("others-of-rank-" + rank);
@@ -86,15 +115,8 @@ public final class FaultyRank {
 
     private void run(String fault) throws IOException, InterruptedException {
         System.setProperty("nccl4j.recorder.dump", folder.resolve(fault).toString());
-        Communicator communicator = Communicator.builder()
-                .device(Device.host())
-                .deadline(Duration.ofMillis(fault.equals("slow") ? 60_000 : 1500))
-                .fromEnvironment();
+        Communicator communicator = begin(fault.equals("slow") ? LIMIT : deadline);
         try {
-            for (int i = 0; i < 3; i++) {
-                communicator.allReduce(ints, ReduceOp.SUM, STREAM);
-            }
-            communicator.work(STREAM).await();
             make(fault, communicator);
         } catch (NcclException expected) {
             System.out.println(
@@ -201,12 +223,17 @@ public final class FaultyRank {
             case "stopped" -> {
                 long pid = ProcessHandle.current().pid();
                 List<byte[]> all = job.gather("pids", Long.toString(pid).getBytes(StandardCharsets.UTF_8), LIMIT);
+                String stopped = new String(all.get(CULPRIT), StandardCharsets.UTF_8);
                 if (isCulprit()) {
                     // Once it continues, it must not write a record.
                     System.clearProperty("nccl4j.recorder.dump");
                     Signals.send("STOP", pid);
                     return;
                 }
+                // Until it is, it would answer.
+                Waiting.until(
+                        "process " + stopped + " stopped", () -> Files.readString(Path.of("/proc", stopped, "stat"))
+                                .contains(") T "));
                 try {
                     communicator.allReduce(ints, ReduceOp.SUM, STREAM);
                     communicator.work(STREAM).await();
@@ -214,7 +241,7 @@ public final class FaultyRank {
                     if (rank == 0) {
                         // The other ranks ask the stopped one, too.
                         awaitRecords();
-                        Signals.send("CONT", Long.parseLong(new String(all.get(CULPRIT), StandardCharsets.UTF_8)));
+                        Signals.send("CONT", Long.parseLong(stopped));
                     }
                 }
             }

@@ -33,7 +33,7 @@ class DoctorTest {
                 .file("/proc/mounts", "shm /dev/shm tmpfs rw,size=2g 0 0")
                 .build();
         Report report = new Doctor(machine, Choice.HOST, List.of("Main"))
-                .examine("title", Optional.empty(), OptionalLong.empty());
+                .examine("title", Optional.empty(), OptionalLong.empty(), Optional.empty());
         assertEquals(
                 List.of("NCCL library", "GPUs", "RDMA", "network", "settings", "limits", "container", "launcher"),
                 report.sections().stream().map(Section::name).toList());
@@ -46,7 +46,7 @@ class DoctorTest {
     @Test
     void reportsEvenOnAnEmptyMachine() {
         Report report = new Doctor(new TestMachine(root).build(), Choice.HOST, List.of("Main"))
-                .examine("title", Optional.empty(), OptionalLong.of(1));
+                .examine("title", Optional.empty(), OptionalLong.of(1), Optional.empty());
         assertEquals(1, report.exitCode());
         assertTrue(report.text().contains("the process that loaded the library died"), report.text());
     }
@@ -81,7 +81,7 @@ class DoctorTest {
                            -> word word word word word word word word word word word word word word word word word word word
                            word word word word word word word word word word word
 
-                1 problem, 1 warning. docs/errors.md says more about each, under the id in brackets.
+                1 problem, 1 warning. nccl4j explain 0113 says more.
                 """, report.text());
         assertEquals(
                 "{\"title\":\"title\",\"status\":\"problem\",\"findings\":["
@@ -89,7 +89,7 @@ class DoctorTest {
                         + "\"advice\":\"\",\"details\":[]},"
                         + "{\"section\":\"one\",\"id\":\"rdma.port\",\"help\":\"NCCL4J-0113\",\"level\":\"warning\",\"text\":\"quote \\\" and \\\\\","
                         + "\"meaning\":\"It is so.\",\"advice\":\"do this\",\"details\":[]},"
-                        + "{\"section\":\"one\",\"id\":\"e.f\",\"help\":\"\",\"level\":\"problem\",\"text\":\"bad\\u0009tab\","
+                        + "{\"section\":\"one\",\"id\":\"e.f\",\"help\":\"\",\"level\":\"problem\",\"text\":\"bad\\ttab\","
                         + "\"meaning\":\"m\",\"advice\":\"" + "word ".repeat(30).strip()
                         + "\",\"details\":[\"x\",\"y\"]}]}",
                 report.json());

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.launch.RendezvousTimeoutException;
+import io.github.nccl4j.tools.support.ErrorsPage;
 import io.github.nccl4j.tools.support.HelpIds;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -13,6 +14,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.regex.Matcher;
@@ -28,7 +30,7 @@ class ErrorsPageTest {
     private static final Path COMMANDS = Path.of("src/main/java/io/github/nccl4j/tools");
 
     private static final Pattern SECTION =
-            Pattern.compile("### (NCCL4J-\\d{4})\n\n`([\\w.-]+)`: (?:.*\n)*?.*\\.\n\n1\\. ");
+            Pattern.compile("### (NCCL4J-\\d{4}): `([\\w.-]+)`\n\n(?:.*\n)*?.*\\.\n\n1\\. ");
     private static final Pattern EXCEPTION = Pattern.compile("class (\\w+Exception) extends (\\w+)");
     private static final Pattern ID = Pattern.compile("String helpId\\(\\) \\{\\s*return \"(NCCL4J-\\d{4})\";");
     private static final Pattern DOCTOR_FINDING = Pattern.compile("Finding\\.(?:problem|warning)\\(\\s*\"([\\w.-]+)\"");
@@ -121,9 +123,20 @@ class ErrorsPageTest {
     @Test
     void stackTracesShowTheIdInTheirFirstLine() {
         String name = RendezvousTimeoutException.class.getName();
-        assertEquals(name + ": late [NCCL4J-0012]", new RendezvousTimeoutException("late", List.of()).toString());
+        assertEquals(
+                name + ": late (nccl4j explain NCCL4J-0012)",
+                new RendezvousTimeoutException("late", List.of()).toString());
         RendezvousTimeoutException lines = new RendezvousTimeoutException("late\nranks", List.of());
-        assertEquals(name + ": late [NCCL4J-0012]\nranks", lines.toString());
+        assertEquals(name + ": late (nccl4j explain NCCL4J-0012)\nranks", lines.toString());
         assertEquals("late\nranks", lines.getMessage());
+    }
+
+    @Test
+    void aSectionHasAnAddressIfTheProjectHasAHome() {
+        ErrorsPage.Section section = new ErrorsPage.Section("NCCL4J-0208", "rank.missing", List.of(), List.of());
+        assertEquals(
+                Optional.of("https://example.org/nccl4j/blob/main/docs/errors.md#nccl4j-0208-rankmissing"),
+                section.url("https://example.org/nccl4j"));
+        assertEquals(Optional.empty(), section.url("${project.url}"));
     }
 }

@@ -129,6 +129,14 @@ class GpuCheckTest {
                 run(machine, LIBRARY, "count|0", ""));
     }
 
+    @Test
+    void theGpuOfAnotherVendorIsNoNvidiaGpu() {
+        TestMachine machine = machine()
+                .file("/sys/bus/pci/devices/0000:00:02.0/vendor", "0x8086")
+                .file("/sys/bus/pci/devices/0000:00:02.0/class", "0x030000");
+        assertEquals(List.of("problem gpu.none: this machine has no NVIDIA GPU"), run(machine, LIBRARY, "count|0", ""));
+    }
+
     /** Such as network cards and sound devices. */
     @Test
     void otherNvidiaDevicesAreNotGpus() {

@@ -5,10 +5,12 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.tools.support.LibraryCopies;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Properties;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -162,6 +164,49 @@ class LibraryCheckTest {
                 "warning library.preload: LD_PRELOAD names an NCCL library: /x/libnccl.so.2",
                 TestMachine.run(new LibraryCheck(machine, TestMachine.probe(LOADED), Choice.HOST))
                         .get(1));
+    }
+
+    @Test
+    void newerLibraryThatIsFoundLaterIsAWarning() {
+        List<Finding> findings = check(
+                        LOADED
+                                + "shadowed|/a/libnccl.so.2|2.28.3\nshadowed|/b/libnccl.so.2|2.9.9\nshadowed|/c/libnccl.so.2|2.32.3\n")
+                .run();
+        assertEquals(2, findings.size());
+        assertEquals("library.shadowed", findings.get(1).id());
+        assertEquals(
+                "a newer NCCL is installed, but 2.28.3 in /opt/nccl/lib/libnccl.so.2 is found first",
+                findings.get(1).text());
+        assertEquals(List.of("NCCL 2.32.3 in /c/libnccl.so.2"), findings.get(1).details());
+    }
+
+    @Test
+    void releaseIsReadFromAFile() throws IOException {
+        Path file = root.resolve("libnccl.so.2");
+        for (int at : new int[] {0, (1 << 20) - 10}) {
+            byte[] content = new byte[at + 100];
+            byte[] banner = "NCCL version 2.30.7+cuda13.0".getBytes(StandardCharsets.US_ASCII);
+            System.arraycopy(banner, 0, content, at, banner.length);
+            Files.write(file, content);
+            assertEquals(Optional.of("2.30.7"), LibraryFile.release(file.toString()));
+        }
+        Files.writeString(file, "NCCL version 2.30.7");
+        assertEquals(Optional.empty(), LibraryFile.release(file.toString()));
+        assertEquals(Optional.empty(), LibraryFile.release("libnccl.so.2"));
+        assertEquals(Optional.empty(), LibraryFile.release(root.toString()));
+    }
+
+    @Test
+    void libraryThatHangsOnArm64IsAWarning() {
+        assertEquals(
+                "warning library.arm64: NCCL 2.28.3 may hang on arm64",
+                TestMachine.run(check(LOADED + "architecture|aarch64\n")).get(1));
+        for (String other : List.of(
+                LOADED + "architecture|amd64\n",
+                LOADED.replace("2.28.3", "2.29.3") + "architecture|aarch64\n",
+                LOADED.replace("|NCCL", "|HOST") + "architecture|aarch64\n")) {
+            assertEquals(1, check(other).run().size(), other);
+        }
     }
 
     @Test

@@ -4,8 +4,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.nccl4j.testing.Waiting;
 import io.github.nccl4j.tools.support.MarkedProcesses;
-import io.github.nccl4j.tools.support.Waiting;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.List;

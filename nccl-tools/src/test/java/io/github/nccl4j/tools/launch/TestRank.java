@@ -1,6 +1,6 @@
 package io.github.nccl4j.tools.launch;
 
-import io.github.nccl4j.tools.support.Waiting;
+import io.github.nccl4j.testing.Waiting;
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
 import java.io.IOException;

@@ -5,17 +5,26 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.nccl4j.highlevel.CommunicatorConfig;
+import io.github.nccl4j.highlevel.Device;
+import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.launch.Rendezvous;
+import io.github.nccl4j.tools.launch.ChildProcesses;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CyclicBarrier;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import picocli.CommandLine;
 
 /** Exchange between the threads of several processes, which are groups of threads here. */
 @Timeout(60)
@@ -128,6 +137,53 @@ class ExchangeTest {
                 assertEquals(length, all.get(p).length);
                 assertEquals(p, all.get(p)[0]);
                 assertEquals(p + (length - 1) * 1e-6, all.get(p)[length - 1]);
+            }
+        }
+    }
+
+    /** Without shared memory, the threads reduce their numbers by NCCL; each has several ranks, which count once. */
+    @Test
+    void reducesNumbersOverNccl() throws Exception {
+        // In its own JVM, because a process chooses its library only once.
+        Process process = ChildProcesses.start(new ProcessBuilder(
+                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                        "--enable-native-access=ALL-UNNAMED",
+                        "-Dnccl4j.engine=host",
+                        "-cp",
+                        System.getProperty("java.class.path"),
+                        OverNccl.class.getName())
+                .redirectErrorStream(true));
+        String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        assertEquals(0, process.waitFor(), output);
+        assertEquals(
+                List.of(
+                        "[4.0, 1.0, 10.0]: RANK0 4.0, AVG 5.0, MIN 1.0, MAX 10.0, SUM 15.0",
+                        "[-4.0, -1.0, -10.0]: RANK0 -4.0, AVG -5.0, MIN -10.0, MAX -1.0, SUM -15.0"),
+                output.lines().toList());
+    }
+
+    /** Reduces a number of each of three threads with two ranks each, and prints what they all got. */
+    static final class OverNccl {
+        public static void main(String[] arguments) throws Exception {
+            Settings settings =
+                    CommandLine.populateCommand(new Settings(), "-t", "3", "-g", "2", "-b", "8", "-e", "1K");
+            Members.World world = new Members.World(
+                    UniqueId.create(), 6, CommunicatorConfig.builder().build(), Duration.ofSeconds(30));
+            Exchange exchange = new Exchange(0, THREADS, null, null);
+            try (Members members = new Members(settings, null)) {
+                members.create(world, 0, Collections.nCopies(6, Device.host()));
+                for (List<Double> numbers : List.of(List.of(4.0, 1.0, 10.0), List.of(-4.0, -1.0, -10.0))) {
+                    List<Callable<String>> parts = new ArrayList<>();
+                    for (int t = 0; t < THREADS; t++) {
+                        int thread = t;
+                        List<Member> own = members.all().subList(2 * t, 2 * t + 2);
+                        parts.add(() -> Arrays.stream(Exchange.Mode.values())
+                                .map(mode -> mode + " " + exchange.combine(thread, own, numbers.get(thread), mode))
+                                .collect(Collectors.joining(", ")));
+                    }
+                    Set<String> results = new HashSet<>(Threads.run(parts, () -> {}));
+                    System.out.println(numbers + ": " + String.join("; ", results));
+                }
             }
         }
     }

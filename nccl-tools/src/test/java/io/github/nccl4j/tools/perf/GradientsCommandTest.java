@@ -75,11 +75,7 @@ class GradientsCommandTest {
         }
         Path picture = folder.resolve("gradients.svg");
         run(0, "plot " + file + " -o " + picture);
-        assertTrue(Files.readString(picture).contains("<polyline"));
-        assertEquals(
-                7,
-                Plot.chart("bus bandwidth (GB/s)", lines, ResultFile::bus)
-                        .getSeriesMap()
-                        .size());
+        // A line for each in both panels.
+        assertEquals(2 * 7, Files.readString(picture).split("<polyline", -1).length - 1);
     }
 }

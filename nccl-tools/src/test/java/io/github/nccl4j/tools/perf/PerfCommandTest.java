@@ -82,8 +82,10 @@ class PerfCommandTest {
             delimiter = '|',
             value = {
                 "all_reduce -np 2 -b 8 -e 2M -f 64 -n 2 | 4",
+                "all_reduce -np 2 -b 8 -e 2M -f 64 -n 2 -G 3 | 4",
                 "reduce -np 3 -b 1K -e 1K -n 2 -r -1 -u 3 -a 3 | 3",
                 "alltoallv -np 2 -g 2 -b 64K -e 64K -n 2 --spread 0.5 | 1",
+                "gather -np 2 -b 1K -e 1K -n 2 -r 1 | 1",
                 "hypercube -np 4 -b 1K -e 1K -n 2 | 1",
                 "all_reduce -np 2 -t 2 -g 2 -p 1 -R 2 -b 1K -e 1K -n 2 | 1",
                 "scatter -np 2 -p 1 -b 1K -e 1K -n 2 -I 1 -z 1 -D 0 -M 0 | 1",
@@ -340,7 +342,6 @@ class PerfCommandTest {
             strings = {
                 "hypercube -np 3 -b 8 -e 8 | hypercube needs 2, 4, 8 ... ranks, and there are 3",
                 "reduce -np 2 -r 2 -b 8 -e 8 | -r must be less than the number of ranks: 2 >= 2",
-                "all_reduce -np 2 -G 1 -b 8 -e 8 | a graph needs a CUDA device",
                 "all_reduce -np 2 --algo nvls -b 8 -e 8 | CollectiveConfig{algSelection=nvls}",
                 "all_reduce -np 2 --algo nvls -b 8 -e 8 --api raw | ncclAllReduceConfig: invalid argument (4)",
                 "all_reduce -np 1 -M 1 -b 8 -e 8 | -M reports memory of GPUs, and the host engine uses none: -M 1, engine host",

@@ -5,7 +5,6 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.awt.Font;
 import java.awt.geom.Rectangle2D;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
@@ -14,23 +13,18 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Set;
 import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
-import javax.imageio.ImageIO;
 import javax.xml.parsers.DocumentBuilderFactory;
-import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-import org.knowm.xchart.style.XYStyler;
 import org.w3c.dom.Element;
 import org.w3c.dom.NodeList;
 
@@ -165,61 +159,64 @@ class PlotTest {
         }
     }
 
+    /** Two files of one collective and number of ranks are one line, in which the last file counts. */
+    @Test
+    void ratiosAreThoseOfMedians() throws Exception {
+        String format = """
+                {"collective": "all_reduce", "ranks": %d, "theirs": "mpirun", "results": [
+                  {"size": 8, "in_place": false, "theirs_us": [1, 2, 9], "ours_us": [%s, 1, 9]},
+                  {"size": %d, "in_place": false, "theirs_us": [10], "ours_us": [11]}]}
+                """;
+        Path one = results("one.json", String.format(Locale.ROOT, format, 2, "8", 64));
+        Path two = results("two.json", String.format(Locale.ROOT, format, 2, "3", 1024));
+        Path four = results("four.json", String.format(Locale.ROOT, format, 4, "2", 1024));
+        assertEquals(
+                new ResultFile.Ratios("all_reduce, 2 ranks", Map.of(8L, 4.0, 64L, 1.1)),
+                ResultFile.readRatios(one, false));
+        Path svg = folder.resolve("ratio.svg");
+        assertEquals("0", withoutDesktop(svg, one, two, four));
+        String text = Files.readString(svg);
+        // From 1 to 1.5 in 5 steps; 1.5 is at the top and 1.1 a fifth above the bottom.
+        assertTrue(text.contains("polyline points=\"80.0,78.0 "), text);
+        assertTrue(text.contains(",254.0\" fill="), text);
+        assertEquals(1, text.split("time / time of nccl-tests", -1).length - 1);
+        assertEquals(2, text.split("<polyline", -1).length - 1);
+        Path other =
+                results("other.json", "{\"results\": [{\"size\": 8, \"out_of_place\": {\"time\": 5, \"bus_bw\": 1}}]}");
+        assertEquals(
+                "1 nccl4j: " + other + " is not a file of results of nccl4j perf --against",
+                withoutDesktop(svg, other));
+    }
+
     /** The Java of the bundle lacks java.desktop. */
     @Test
     void svgNeedsNoDesktopModule() throws Exception {
         Path file = results(
                 "one.json", "{\"results\": [{\"size\": 8, \"out_of_place\": {\"time\": 5.5, \"bus_bw\": 0.25}}]}");
         Path svg = folder.resolve("one.svg");
-        assertEquals("0", withoutDesktop(file, svg));
+        assertEquals("0", withoutDesktop(svg, file));
         assertTrue(Files.readString(svg).contains("<polyline"), Files.readString(svg));
-        Path png = folder.resolve("one.png");
-        assertEquals(
-                "1 nccl4j: a PNG needs java.desktop, which this Java lacks: write an SVG instead of " + png,
-                withoutDesktop(file, png));
     }
 
-    private static String withoutDesktop(Path file, Path picture) throws Exception {
-        Process process = new ProcessBuilder(
-                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                        "--limit-modules",
-                        "java.base,java.sql",
-                        "-cp",
-                        "target/nccl4j-tools.jar",
-                        "io.github.nccl4j.tools.Main",
-                        "plot",
-                        file.toString(),
-                        "-o",
-                        picture.toString())
-                .redirectErrorStream(true)
-                .start();
+    /** Runs the command plot, with --ratio for a picture of this name. */
+    private static String withoutDesktop(Path picture, Path... files) throws Exception {
+        List<String> command = new ArrayList<>(List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "--limit-modules",
+                "java.base,java.sql",
+                "-cp",
+                "target/nccl4j-tools.jar",
+                "io.github.nccl4j.tools.Main",
+                "plot",
+                "-o",
+                picture.toString()));
+        if (picture.endsWith("ratio.svg")) {
+            command.add("--ratio");
+        }
+        Stream.of(files).map(Path::toString).forEach(command::add);
+        Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
         String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
         return (process.waitFor() + " " + output).strip();
-    }
-
-    @Test
-    void pngHasALinePerFile() throws IOException {
-        Path picture = folder.resolve("picture.png");
-        Map<Long, Double> values = Map.of(8L, 1.0, 1024L, 2.0, 1L << 20, 3.0);
-        try {
-            Plot.write(
-                    "title",
-                    List.of(
-                            new ResultFile("a", values, values),
-                            new ResultFile("b", Map.of(8L, 9.0, 64L, 5.0), values)),
-                    picture);
-        } catch (IOException noFonts) {
-            assertTrue(noFonts.getMessage().startsWith(Plot.NO_FONTS), noFonts.getMessage());
-            Assumptions.abort("needs fonts (Debian package fontconfig libharfbuzz0b)");
-        }
-        var image = ImageIO.read(picture.toFile());
-        Set<Integer> colors = new HashSet<>();
-        for (int x = 0; x < image.getWidth(); x += 2) {
-            for (int y = 0; y < image.getHeight(); y += 2) {
-                colors.add(image.getRGB(x, y));
-            }
-        }
-        assertTrue(image.getWidth() == 2 * SvgPlot.WIDTH && colors.size() > 10, colors.size() + " colors");
     }
 
     /* Points and axes of the SVG */
@@ -388,16 +385,6 @@ class PlotTest {
                     boxes.stream().noneMatch(box::intersects),
                     () -> "'" + text.getTextContent() + "' touches another text: " + box);
             boxes.add(box);
-        }
-    }
-
-    @Test
-    void pngIsLegibleWhenShownSmall() {
-        Map<Long, Double> values = Map.of(8L, 1.0);
-        XYStyler styler = Plot.chart("y", List.of(new ResultFile("a", values, values)), ResultFile::bus)
-                .getStyler();
-        for (Font font : List.of(styler.getAxisTitleFont(), styler.getAxisTickLabelsFont(), styler.getLegendFont())) {
-            assertTrue(font.getSize() * SHOWN >= LEGIBLE, font::toString);
         }
     }
 

@@ -7,8 +7,8 @@ import io.github.nccl4j.ras.RasClient;
 import io.github.nccl4j.ras.RasEvents;
 import io.github.nccl4j.ras.RasException;
 import io.github.nccl4j.ras.RasFormat;
-import io.github.nccl4j.tools.support.ServedLines;
-import io.github.nccl4j.tools.support.Waiting;
+import io.github.nccl4j.testing.ServedLines;
+import io.github.nccl4j.testing.Waiting;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -32,7 +32,8 @@ class RasClientTest {
     private static ServedLines service() throws IOException {
         return new ServedLines(line -> switch (line) {
             case "CLIENT PROTOCOL 2" -> "SERVER PROTOCOL 2\n";
-            case "MONITOR lifecycle" -> "OK\none\n";
+            // White space at the end of a line does not matter.
+            case "MONITOR lifecycle" -> "OK \r\none \r\n";
             case "TIMEOUT 1" -> "OK\n";
             case "MONITOR trace" -> "ERROR\n";
             default -> "";
@@ -91,10 +92,16 @@ class RasClientTest {
         try (ServedLines service = service();
                 RasClient client = RasClient.connect(service.address(), LONG)) {
             assertEquals(
-                    "timeout must be from 1 s to 3600 s: 500 ms",
+                    "timeout must be from 1 s to 3600 s: 0.5 s",
                     assertThrows(
                                     IllegalArgumentException.class,
                                     () -> client.status(RasFormat.TEXT, Duration.ofMillis(500)))
+                            .getMessage());
+            assertEquals(
+                    "timeout must be > 0: -20 s",
+                    assertThrows(
+                                    IllegalArgumentException.class,
+                                    () -> RasClient.connect(service.address(), Duration.ofSeconds(-20)))
                             .getMessage());
             assertThrows(IllegalArgumentException.class, () -> client.monitor(RasFormat.TEXT, Set.of(), line -> {}));
             assertThrows(

@@ -5,7 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.ras.RasDefect;
-import io.github.nccl4j.tools.support.ServedLines;
+import io.github.nccl4j.testing.ServedLines;
 import java.io.BufferedWriter;
 import java.io.IOException;
 import java.io.PrintWriter;

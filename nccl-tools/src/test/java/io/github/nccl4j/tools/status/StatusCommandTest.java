@@ -12,9 +12,9 @@ import com.google.gson.JsonParser;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.launch.TcpStoreServer;
+import io.github.nccl4j.testing.Waiting;
 import io.github.nccl4j.tools.launch.JavaCommand;
 import io.github.nccl4j.tools.launch.Launcher;
-import io.github.nccl4j.tools.support.Waiting;
 import java.io.BufferedWriter;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -100,7 +100,8 @@ class StatusCommandTest {
             assertEquals("3 of 4 ranks of job 'observed' answered.", lines.get(1), outcome::toString);
             System.out.println(outcome.out());
             // Two communicators of each rank that answered, and a line for rank 2.
-            assertEquals(3 + 1 + 1 + 2 * 3, lines.size(), outcome::toString);
+            assertEquals(3 + 1 + 1 + 2 * 3 + 2, lines.size(), outcome::toString);
+            assertEquals("nccl4j explain 0301 says more.", lines.get(lines.size() - 1));
             checkJson(store);
         } finally {
             running.interrupt();
@@ -296,7 +297,7 @@ class StatusCommandTest {
                 TcpStore one = open(server, 0, 40)) {
             assertEquals(40, one.size());
             String few = status("--store", server.address()).out();
-            assertTrue(few.endsWith("8 more ranks: --all lists them.\n"), few);
+            assertTrue(few.contains("\n8 more ranks: --all lists them.\n"), few);
             String all = status("--store", server.address(), "--all").out();
             assertFalse(all.contains("more ranks"), all);
             assertEquals(8, all.lines().count() - few.lines().count() + 1, all);

@@ -1,5 +1,6 @@
 package io.github.nccl4j.tools.support;
 
+import io.github.nccl4j.testing.Waiting;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.DirectoryStream;

@@ -28,10 +28,20 @@ public final class ToolsJar {
         ClassArchive.of(PATH)
                 .ifPresent(
                         file -> command.addAll(List.of("-XX:SharedArchiveFile=" + file, "-Dnccl4j.classes=" + file)));
+        // Two checkouts have jars of one name.
+        String cache = System.getProperty("org.bytedeco.javacpp.cachedir");
+        if (cache != null) {
+            command.add("-Dorg.bytedeco.javacpp.cachedir=" + cache);
+        }
         command.addAll(List.of("-jar", PATH));
         command.addAll(arguments);
         switch (arguments.get(0)) {
-            case "run" -> command.add("-J" + QUICK);
+            case "run" -> {
+                // A program's command has its own options.
+                if (!arguments.contains("--")) {
+                    command.add("-J" + QUICK);
+                }
+            }
             case "perf" -> command.add("--jvm=" + QUICK);
             default -> {
                 // Other commands start few ranks or none.

@@ -8,57 +8,106 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.header.Function;
+import io.github.nccl4j.header.Parameter;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.ReduceOp;
+import io.github.nccl4j.tests.PackagedHeader;
+import java.lang.reflect.Field;
+import java.util.ArrayList;
 import java.util.List;
-import java.util.stream.IntStream;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.function.Predicate;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 
 /** What checks, records and messages learn of a kind of operation. */
 class OperationKindTest {
     private static final int INT32 = ElementType.INT32.dataType().code();
-    private static final List<OperationKind> COLLECTIVES = List.of(
-            OperationKind.ALL_REDUCE,
-            OperationKind.REDUCE,
-            OperationKind.BROADCAST,
-            OperationKind.ALL_GATHER,
-            OperationKind.REDUCE_SCATTER,
-            OperationKind.ALL_TO_ALL,
-            OperationKind.GATHER,
-            OperationKind.SCATTER);
-    private static final List<OperationKind> ONE_SIDED =
-            List.of(OperationKind.PUT_SIGNAL, OperationKind.SIGNAL, OperationKind.WAIT_SIGNAL);
+    /** ncclBcast is an old form of ncclBroadcast; the others are of other libraries. */
+    private static final Set<String> WITHOUT_KIND = Set.of("ncclBcast", "ncclAllReduceWithBias", "ncclAlltoAllv");
+
+    private static final Map<String, Function> FUNCTIONS =
+            PackagedHeader.parse().functions();
+
+    /** All kinds with a function of NCCL; that of ALL_TO_ALLV differs between the other libraries. */
+    private static List<OperationKind> ofNccl() {
+        return OperationKind.all().stream()
+                .filter(kind -> kind != OperationKind.NONE && kind != OperationKind.ALL_TO_ALLV)
+                .toList();
+    }
+
+    private static boolean has(OperationKind kind, Predicate<Parameter> parameter) {
+        return FUNCTIONS.get(kind.function()).parameters().stream().anyMatch(parameter);
+    }
 
     private static String described(OperationKind kind, long count, int peer) {
         return OperationKind.describe(kind.code(), count, INT32, peer);
     }
 
     @Test
-    void eachCodeHasItsKind() {
-        for (int code = 0; code <= OperationKind.NONE.code(); code++) {
-            assertEquals(code, OperationKind.of(code).code());
-            assertSame(OperationKind.of(code), OperationKind.of(code + OperationKind.CONFIGURED));
-            assertSame(
-                    OperationKind.of(code),
-                    OperationKind.of(OperationKind.of(code).function()));
+    void eachCodeHasItsKind() throws IllegalAccessException {
+        List<Integer> codes = new ArrayList<>();
+        for (Field code : OperationKind.Code.class.getFields()) {
+            codes.add(code.getInt(null));
+        }
+        assertEquals(
+                codes,
+                OperationKind.all().stream().map(OperationKind::code).sorted().toList());
+        for (OperationKind kind : OperationKind.all()) {
+            int code = kind.code();
+            assertSame(kind, OperationKind.of(code));
+            assertSame(kind, OperationKind.of(code + OperationKind.CONFIGURED));
+            assertSame(kind, OperationKind.of(kind.function()));
             assertFalse(OperationKind.isConfigured(code));
             assertTrue(OperationKind.isConfigured(code + OperationKind.CONFIGURED));
+            assertEquals(kind.function(), OperationKind.function(code));
+            assertEquals(kind.function() + "Config", OperationKind.function(code + OperationKind.CONFIGURED));
         }
         assertSame(OperationKind.NONE, OperationKind.of("ncclGroupEnd"));
-        assertEquals("ncclAllReduce", OperationKind.function(OperationKind.Code.ALL_REDUCE));
+    }
+
+    /** The header tells them: what all ranks call has a twin with a configuration. */
+    @Test
+    void kindsHaveThePropertiesOfTheirFunctions() {
+        Set<String> inStreams = FUNCTIONS.values().stream()
+                .filter(function -> function.name().startsWith("nccl"))
+                .filter(function -> Set.of("ncclComm_t", "cudaStream_t")
+                        .equals(function.parameters().stream()
+                                .map(Parameter::type)
+                                .filter(type -> type.matches("ncclComm_t|cudaStream_t"))
+                                .collect(Collectors.toSet())))
+                .map(Function::name)
+                .filter(name -> !name.endsWith("Config") && !WITHOUT_KIND.contains(name))
+                .collect(Collectors.toCollection(TreeSet::new));
         assertEquals(
-                "ncclScatterConfig", OperationKind.function(OperationKind.Code.SCATTER + OperationKind.CONFIGURED));
+                inStreams,
+                ofNccl().stream().map(OperationKind::function).collect(Collectors.toCollection(TreeSet::new)));
+        for (OperationKind kind : ofNccl()) {
+            String function = kind.function();
+            assertEquals(FUNCTIONS.containsKey(function + "Config"), kind.isCollective(), function);
+            assertEquals(has(kind, parameter -> parameter.type().equals("ncclRedOp_t")), kind.reduces(), function);
+            assertEquals(
+                    has(kind, parameter -> parameter.type().equals("ncclDataType_t")), kind.hasElements(), function);
+            // The descriptors of ncclWaitSignal have the ranks.
+            assertEquals(
+                    has(kind, parameter -> parameter.name().matches("root|peer|signalDescs")),
+                    kind.hasPeer(),
+                    function);
+        }
+        assertTrue(OperationKind.ALL_TO_ALLV.isCollective());
+        assertFalse(OperationKind.NONE.isCollective());
     }
 
     @Test
-    void collectivesAreThoseThatAllRanksCall() {
-        for (int code = 0; code <= OperationKind.NONE.code(); code++) {
-            OperationKind kind = OperationKind.of(code);
-            assertEquals(COLLECTIVES.contains(kind), kind.isCollective(), kind.function());
-            // The arguments of this one differ between the ranks.
-            boolean made = kind.isCollective() || kind == OperationKind.ALL_TO_ALLV;
-            assertEquals(made, OperationKind.isCollective(code), kind.function());
-            assertEquals(made, OperationKind.isCollective(code + OperationKind.CONFIGURED), kind.function());
+    void codesTellCollectivesToo() {
+        for (OperationKind kind : OperationKind.all()) {
+            int code = kind.code();
+            assertEquals(kind.isCollective(), OperationKind.isCollective(code), kind.function());
+            assertEquals(
+                    kind.isCollective(), OperationKind.isCollective(code + OperationKind.CONFIGURED), kind.function());
         }
     }
 
@@ -70,24 +119,6 @@ class OperationKindTest {
         }
         assertEquals("PreMulSum", OperationKind.operator(builtIn.size()));
         assertEquals("PreMulSum", OperationKind.operator(-1));
-    }
-
-    @Test
-    void signalsHaveNoElementsAndSymmetricOperationsNoPeer() {
-        List<OperationKind> withoutElements =
-                List.of(OperationKind.SIGNAL, OperationKind.WAIT_SIGNAL, OperationKind.NONE);
-        List<OperationKind> withoutPeer = List.of(
-                OperationKind.ALL_REDUCE,
-                OperationKind.ALL_GATHER,
-                OperationKind.REDUCE_SCATTER,
-                OperationKind.ALL_TO_ALL,
-                OperationKind.ALL_TO_ALLV,
-                OperationKind.NONE);
-        for (int code = 0; code <= OperationKind.NONE.code(); code++) {
-            OperationKind kind = OperationKind.of(code);
-            assertEquals(!withoutElements.contains(kind), kind.hasElements(), kind.function());
-            assertEquals(!withoutPeer.contains(kind), kind.hasPeer(), kind.function());
-        }
     }
 
     @Test
@@ -121,24 +152,28 @@ class OperationKindTest {
         assertNull(OperationKind.signature(OperationKind.Code.SEND, 5, INT32, 0, 1, null));
     }
 
+    /** The counts of an all-to-all with a count for each pair of ranks differ between the ranks. */
+    @Test
+    void collectivesHaveSignatures() {
+        for (OperationKind kind : OperationKind.all()) {
+            boolean hasSignature = OperationKind.signature(kind.code(), 5, INT32, 0, 1, null) != null;
+            assertEquals(kind.isCollective() && kind != OperationKind.ALL_TO_ALLV, hasSignature, kind.function());
+        }
+    }
+
     @Test
     void theLibrarysRefusalIsReturned() {
-        List<Integer> codes = IntStream.rangeClosed(0, OperationKind.WAIT_SIGNAL.code())
-                .boxed()
-                .toList();
-        for (int code : codes) {
-            assertEquals(nccl.ncclInvalidArgument, callWithoutCommunicator(code), OperationKind.function(code));
-        }
-        for (OperationKind kind : COLLECTIVES) {
+        for (OperationKind kind : ofNccl()) {
+            assertEquals(nccl.ncclInvalidArgument, callWithoutCommunicator(kind.code()), kind.function());
             int code = kind.code() + OperationKind.CONFIGURED;
-            assertEquals(nccl.ncclInvalidArgument, callWithoutCommunicator(code), OperationKind.function(code));
-        }
-        for (OperationKind kind : ONE_SIDED) {
-            int code = kind.code() + OperationKind.CONFIGURED;
-            assertEquals(
-                    "operation " + code,
-                    assertThrows(IllegalArgumentException.class, () -> callWithoutCommunicator(code))
-                            .getMessage());
+            if (kind.isCollective()) {
+                assertEquals(nccl.ncclInvalidArgument, callWithoutCommunicator(code), OperationKind.function(code));
+            } else {
+                assertEquals(
+                        "operation " + code,
+                        assertThrows(IllegalArgumentException.class, () -> callWithoutCommunicator(code))
+                                .getMessage());
+            }
         }
     }
 

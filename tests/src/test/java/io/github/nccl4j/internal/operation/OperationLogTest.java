@@ -4,8 +4,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.internal.threads.Gate;
+import io.github.nccl4j.testing.Waiting;
 import io.github.nccl4j.tools.support.Threads;
-import io.github.nccl4j.tools.support.Waiting;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.Callable;

@@ -76,7 +76,7 @@ class EnduranceTest {
     /** Nothing but the communicator's deadline ends the others' waiting. */
     @Test
     void aRankThatIsStoppedIsNamedAtTheDeadline() {
-        ChildJvm.Outcome outcome = survival("-r", "1", "-d", "2", "--stop");
+        ChildJvm.Outcome outcome = survival("-r", "1", "-d", "2", "--slack", "60", "--stop");
         assertEquals(0, outcome.exitCode(), outcome.output());
         assertTrue(
                 outcome.output()
@@ -84,6 +84,15 @@ class EnduranceTest {
                                 "(?s).*NcclTimeoutException: Timed out after 2 s in ncclAllReduce of 1000000 int64 \\(operation"
                                         + " \\d+\\).* No answer from rank \\d\\b.*"),
                 outcome.output());
+    }
+
+    /** No exception comes at the very deadline: before, the stopped rank is asked. */
+    @Test
+    void aRoundInWhichARankIsNamedTooLateFails() {
+        ChildJvm.Outcome outcome = survival("-r", "1", "-d", "1", "--slack", "0", "--stop");
+        assertEquals(1, outcome.exitCode(), outcome.output());
+        assertTrue(outcome.output().contains(" ms, expected at most 1000"), outcome.output());
+        assertTrue(outcome.output().contains("\n1 rounds, 1 failed, "), outcome.output());
     }
 
     /** The one process that has all ranks is ended. */

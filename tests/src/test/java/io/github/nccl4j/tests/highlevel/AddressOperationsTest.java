@@ -1,8 +1,8 @@
 package io.github.nccl4j.tests.highlevel;
 
+import static io.github.nccl4j.testing.Expect.refused;
 import static io.github.nccl4j.tests.highlevel.RankThreads.STREAM;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
-import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import io.github.nccl4j.highlevel.AddressOperations;
@@ -70,11 +70,6 @@ class AddressOperationsTest {
                 assertArrayEquals(rank == 2 ? only(10, 11, 12) : only(), taken(target));
             }
         });
-    }
-
-    private static void refused(String message, Runnable call) {
-        assertEquals(
-                message, assertThrows(IllegalArgumentException.class, call::run).getMessage());
     }
 
     @Test

@@ -48,6 +48,7 @@ final class BufferSuite {
         types();
         bytesOfEveryType();
         carriers();
+        arrays();
         smallFloats();
         buffers();
         fills();
@@ -141,6 +142,38 @@ final class BufferSuite {
                     default -> wide(buffer);
                 }
             }
+        }
+    }
+
+    private void arrays() {
+        float[] floats = {1.5f, Float.NaN, -0.0f};
+        double[] doubles = {Double.MIN_VALUE, -1};
+        int[] ints = {Integer.MIN_VALUE, 7};
+        long[] longs = {Long.MAX_VALUE};
+        byte[] bytes = {-128, 127, 0};
+        try (DeviceBuffer<Float32> ofFloats = device.copyOf(floats);
+                DeviceBuffer<Element.Float64> ofDoubles = device.copyOf(doubles);
+                DeviceBuffer<Int32> ofInts = device.copyOf(ints);
+                DeviceBuffer<Element.Int64> ofLongs = device.copyOf(longs);
+                DeviceBuffer<Element.Int8> ofBytes = device.copyOf(bytes);
+                DeviceBuffer<Int32> ofNothing = device.copyOf(new int[0]);
+                DeviceBuffer<Element.Bfloat16> small = device.allocate(ElementType.BFLOAT16, 2)) {
+            checks.equal(device, ofFloats.device(), "device of a copy");
+            checks.equal(floats, ofFloats.toFloatArray(), "floats of a copy");
+            checks.equal(doubles, ofDoubles.toDoubleArray(), "doubles of a copy");
+            checks.equal(ints, ofInts.toIntArray(), "ints of a copy");
+            checks.equal(longs, ofLongs.toLongArray(), "longs of a copy");
+            checks.equal(bytes, ofBytes.toByteArray(), "bytes of a copy");
+            checks.equal(new int[0], ofNothing.toIntArray(), "copy of nothing");
+            checks.equal(new float[] {-0.0f}, ofFloats.slice(2, 1).toFloatArray(), "array of a slice");
+            small.fill(2.5);
+            checks.equal(new float[] {2.5f, 2.5f}, small.toFloatArray(), "floats of bfloat16");
+            checks.fails(IllegalArgumentException.class, ofInts::toFloatArray, "int32");
+            checks.fails(NullPointerException.class, () -> device.copyOf((float[]) null), "source");
+        }
+        if (device.isHost()) {
+            DeviceBuffer<Element.Int8> huge = DeviceBuffer.wrap(device, ElementType.INT8, 4096, 1L << 31);
+            checks.fails(IllegalStateException.class, huge::toByteArray, "copy slices");
         }
     }
 

@@ -1,5 +1,6 @@
 package io.github.nccl4j.tests.highlevel;
 
+import static io.github.nccl4j.testing.Expect.assertContains;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -36,12 +37,6 @@ import org.junit.jupiter.api.io.TempDir;
 class BuffersTest {
     @TempDir
     static Path folder;
-
-    private static void assertContains(String output, String... parts) {
-        for (String part : parts) {
-            assertTrue(output.contains(part), () -> "'" + part + "' is not in:\n" + output);
-        }
-    }
 
     @Test
     void everythingWorksOnHostMemory() throws Exception {
@@ -287,6 +282,16 @@ class BuffersTest {
                         + " the classifier " + Loader.getPlatform(),
                 "host memory works");
         assertEquals(2, outcome.output().split("exception The native code").length - 1, outcome.output());
+    }
+
+    @Test
+    void withoutClassesOfCudaTheArtifactIsNamed() {
+        Outcome outcome = new ChildJvm().withoutJars("cuda-").run(BufferScenarios.class, "host");
+        assertEquals(1, outcome.exitCode(), outcome.output());
+        assertContains(
+                outcome.output(),
+                "a class that nccl4j needs is not on the class path: org.bytedeco.cuda.",
+                "Add org.bytedeco:javacpp and org.bytedeco:cuda");
     }
 
     @Test

@@ -51,7 +51,12 @@ class CallCheckTest {
                 try (DeviceBuffer<Int32> numbers = Device.host().allocate(ElementType.INT32, 12)) {
                     numbers.fill(1);
                     body.run(communicator, numbers);
-                    communicator.close();
+                    if (deadline.equals(LIMIT)) {
+                        communicator.close();
+                    } else {
+                        // A busy machine may need longer for the end of all ranks.
+                        communicator.abort();
+                    }
                 } catch (Throwable failure) {
                     communicator.abort();
                     throw failure;

@@ -5,9 +5,9 @@ import static io.github.nccl4j.tests.highlevel.MisuseWorld.inGroupGivenUp;
 import io.github.nccl4j.highlevel.CollectiveConfig;
 import io.github.nccl4j.highlevel.CudaEvent;
 import io.github.nccl4j.highlevel.Group;
+import io.github.nccl4j.highlevel.NcclLibraryException;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.Version;
-import io.github.nccl4j.library.NcclLibraryException;
 import java.util.ArrayList;
 import java.util.List;
 

@@ -2,6 +2,7 @@ package io.github.nccl4j.tests.highlevel;
 
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CommunicatorBuilder;
+import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.Recovery;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.TcpStore;
@@ -18,6 +19,8 @@ final class DeviceOfRankScenario {
         CommunicatorBuilder builder = Communicator.builder().deadline(DEADLINE);
         try (TcpStore store = TcpStore.open(self)) {
             if (self.hasLocalRank()) {
+                System.out.println("of local rank: " + Device.ofLocalRank(self.localRank()) + ", "
+                        + Device.ofLocalRank(self.localRank() + 2));
                 try (Communicator communicator = builder.create(store.scope("plain"))) {
                     System.out.println("create: " + communicator.device());
                 }

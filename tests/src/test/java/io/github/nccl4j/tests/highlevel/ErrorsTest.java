@@ -66,7 +66,8 @@ class ErrorsTest {
                 .run(HighlevelScenarios.class, "create-alone");
         assertTrue(
                 outcome.output()
-                        .matches("(?s)NcclTimeoutException: .* NCCL says: waited \\d+\\.\\d s for rank 1 of 2 .*"),
+                        .matches(
+                                "(?s)NcclTimeoutException: .* at rank 1\\b.* NCCL says: waited \\d+\\.\\d s for rank 0 of 2 .*"),
                 outcome.output());
     }
 }

@@ -15,10 +15,11 @@ import io.github.nccl4j.highlevel.NcclInterruptedException;
 import io.github.nccl4j.highlevel.NcclTimeoutException;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.UniqueId;
-import io.github.nccl4j.tests.TestLog;
+import io.github.nccl4j.highlevel.Window;
+import io.github.nccl4j.testing.TestLog;
+import io.github.nccl4j.testing.Waiting;
 import io.github.nccl4j.tools.support.Checks;
 import io.github.nccl4j.tools.support.CudaContexts;
-import io.github.nccl4j.tools.support.Waiting;
 import java.io.IOException;
 import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
@@ -59,6 +60,7 @@ final class FakeCudaScenarios {
             case "identity" -> scenarios.identity();
             case "dropped" -> scenarios.dropped();
             case "operations" -> scenarios.operations();
+            case "windows" -> scenarios.windows();
             case "waits" -> scenarios.waits(Path.of(args[1]));
             default -> throw new IllegalArgumentException(args[0]);
         }
@@ -414,6 +416,32 @@ final class FakeCudaScenarios {
                 checks.fails(CudaException.class, () -> target.copyFromAsync(source, stream), call);
                 fail("");
             }
+        }
+    }
+
+    /** NCCL itself does not wait for work that uses a window. */
+    private void windows() {
+        Device device = Device.cuda(1);
+        int[] number = new int[1];
+        try (Communicator communicator = Communicator.builder().device(device).create(UniqueId.create(), 0, 1);
+                DeviceBuffer<Int32> memory = device.allocateForWindow(ElementType.INT32, 2048);
+                DeviceBuffer<Int32> copy = device.allocatePinned(ElementType.INT32, 1);
+                CudaStream stream = CudaStream.nonBlocking(device)) {
+            // A window begins at a page.
+            DeviceBuffer<Int32> buffer = memory.slice((-memory.address() & 4095) / 4, 1024);
+            buffer.fill(21);
+            copy.fill(0);
+            Window window = communicator.registerWindow(buffer);
+            // Each call that asks has the fake do one operation.
+            for (int i = 0; i < 10; i++) {
+                buffer.slice(1, 1).copyFromAsync(buffer.slice(0, 1), stream);
+            }
+            copy.copyFromAsync(buffer.slice(1, 1), stream);
+            copy.copyTo(number);
+            checks.equal(0, number[0], "the work is not done");
+            window.close();
+            copy.copyTo(number);
+            checks.equal(21, number[0], "the work was done when the window was closed");
         }
     }
 

@@ -30,17 +30,19 @@ class FakeCudaTest {
     @TempDir
     static Path folder;
 
-    private static final Map<Integer, FakeCuda> BUILT = new HashMap<>();
+    /** By folder: each run of the class has its own. */
+    private static final Map<Path, FakeCuda> BUILT = new HashMap<>();
 
     private final FakeCuda cuda;
     private final String presets;
 
     FakeCudaTest(int major) throws IOException {
         assumeTrue(System.getProperty("nccl4j.test.cuda") != null, "needs the natives of JavaCPP Presets CUDA");
-        if (!BUILT.containsKey(major)) {
-            BUILT.put(major, FakeCuda.build(folder.resolve("cuda" + major), major));
+        Path libraries = folder.resolve("cuda" + major);
+        if (!BUILT.containsKey(libraries)) {
+            BUILT.put(libraries, FakeCuda.build(libraries, major));
         }
-        cuda = BUILT.get(major);
+        cuda = BUILT.get(libraries);
         presets = major == 12 ? "cuda/12/cuda.jar" : "cuda-" + major;
     }
 
@@ -120,6 +122,17 @@ class FakeCudaTest {
                 .property("nccl4j.library", StubLibraries.logging(folder))
                 .run(CallGroupScenario.class);
         assertEquals(0, outcome.exitCode(), outcome::output);
+    }
+
+    @Test
+    void aWindowIsClosedWhenTheWorkOfItsDeviceIsDone() throws IOException {
+        Path calls = Files.writeString(folder.resolve("calls"), "");
+        Outcome outcome = cuda.jvm(new ChildJvm())
+                .environment("STUB_CALLS", calls.toString())
+                .property("nccl4j.library", StubLibraries.recording(folder, 23007))
+                .run(FakeCudaScenarios.class, "windows");
+        assertEquals(0, outcome.exitCode(), outcome::output);
+        assertTrue(outcome.output().contains(FakeCuda.NOTHING_LEFT), outcome::output);
     }
 
     @Test

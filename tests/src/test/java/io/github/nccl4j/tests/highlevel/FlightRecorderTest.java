@@ -17,7 +17,7 @@ import io.github.nccl4j.highlevel.Group;
 import io.github.nccl4j.highlevel.NcclRemoteException;
 import io.github.nccl4j.highlevel.PreMulSum;
 import io.github.nccl4j.highlevel.ReduceOp;
-import io.github.nccl4j.tests.TestLog;
+import io.github.nccl4j.testing.TestLog;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;

@@ -5,11 +5,11 @@ import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import io.github.nccl4j.testing.Ports;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.ChildJvm.Outcome;
 import io.github.nccl4j.tests.ChildJvm.Running;
 import io.github.nccl4j.tests.FakeCuda;
-import io.github.nccl4j.tests.Ports;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Path;
@@ -125,7 +125,7 @@ class FromEnvironmentTest {
         for (Outcome outcome : ranks) {
             assertNotEquals(0, outcome.exitCode());
             String expected =
-                    "in thread \"main\" io.github.nccl4j.library.NcclLibraryException: nccl4j's native code for linux-none cannot "
+                    "in thread \"main\" io.github.nccl4j.highlevel.NcclLibraryException: nccl4j's native code for linux-none cannot "
                             + "be loaded. Add io.github.nccl4j:nccl-platform";
             assertTrue(outcome.output().contains(expected), outcome::output);
         }
@@ -177,6 +177,7 @@ class FromEnvironmentTest {
         for (int rank = 0; rank < 2; rank++) {
             String device = "CUDA device " + rank;
             assertLines(located.get(rank), "begin: " + device, "recover: " + device, "create: " + device);
+            assertLines(located.get(rank), "of local rank: " + device + ", " + device);
             assertLines(unlocated.get(rank), "begin: " + device, "recover: " + device);
         }
     }

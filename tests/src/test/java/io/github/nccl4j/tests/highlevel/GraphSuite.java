@@ -8,9 +8,13 @@ import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.NcclUsageException;
+import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.tools.support.Checks;
 import java.io.IOException;
 import java.time.Duration;
+import java.util.Map;
 
 /** What graphs promise, on any device. */
 final class GraphSuite {
@@ -26,8 +30,8 @@ final class GraphSuite {
     }
 
     void all() throws Exception {
-        if (device.isHost()) {
-            hostMemory();
+        if (device.isHost() && NativeLibrary.engine() != Engine.HOST) {
+            otherLibrary();
             return;
         }
         launching();
@@ -38,17 +42,15 @@ final class GraphSuite {
         severalThreads();
     }
 
-    private void hostMemory() {
+    private void otherLibrary() {
         try (CudaStream stream = CudaStream.nonBlocking(device)) {
-            checks.isTrue(!stream.isCapturing(), "a stream on host memory never captures");
+            checks.isTrue(!stream.isCapturing(), "no stream of host memory captures");
             checks.fails(
                     IllegalStateException.class,
                     () -> CudaGraph.capture(stream, () -> {
                         throw new AssertionError("not called");
                     }),
-                    "a graph needs a CUDA device, not a ",
-                    "CudaStream",
-                    "on host memory");
+                    "needs the host engine");
         }
     }
 
@@ -133,15 +135,7 @@ final class GraphSuite {
                     "of the code");
             checks.equal(0, thrown.getSuppressed().length, "nothing else went wrong");
             checks.isTrue(!stream.isCapturing() && stream.isDone(), "the stream is as before");
-            // What CUDA refuses while capturing makes the capture useless, whether or not the code goes on.
-            checks.fails(CudaException.class, () -> CudaGraph.capture(stream, stream::synchronize), "900");
-            checks.fails(
-                    CudaException.class,
-                    () -> CudaGraph.capture(stream, () -> {
-                        checks.fails(CudaException.class, stream::isDone, "cudaStreamQuery");
-                    }),
-                    "cudaStreamEndCapture",
-                    "901");
+            refusedCalls(stream, source);
             checks.fails(
                     IllegalStateException.class,
                     () -> CudaGraph.capture(stream, () -> CudaGraph.capture(stream, () -> {})),
@@ -153,6 +147,63 @@ final class GraphSuite {
             CudaGraph.capture(stream, () -> target.copyFromAsync(source, stream))
                     .close();
         }
+    }
+
+    /** What is refused while capturing makes the capture useless, whether or not the code goes on. */
+    private void refusedCalls(CudaStream stream, DeviceBuffer<Int32> buffer) throws Exception {
+        if (device.isCuda()) {
+            checks.fails(CudaException.class, () -> CudaGraph.capture(stream, stream::synchronize), "900");
+            checks.fails(
+                    CudaException.class,
+                    () -> CudaGraph.capture(stream, () -> {
+                        checks.fails(CudaException.class, stream::isDone, "cudaStreamQuery");
+                    }),
+                    "cudaStreamEndCapture",
+                    "901");
+            return;
+        }
+        try (CudaStream other = CudaStream.nonBlocking(device);
+                CudaEvent event = CudaEvent.create(device)) {
+            event.record(other);
+            int[] numbers = new int[LENGTH];
+            Map<String, ThrowingRunnable> calls = Map.of(
+                    "a wait for a stream", stream::synchronize,
+                    "a query of a stream", other::isDone,
+                    "a wait for an event", event::synchronize,
+                    "a query of an event", event::isDone,
+                    "a fill", () -> buffer.fill(0),
+                    "a copy that is done when it returns", () -> buffer.copyFrom(numbers),
+                    "an allocation", () -> device.allocate(ElementType.INT32, 1));
+            for (Map.Entry<String, ThrowingRunnable> call : calls.entrySet()) {
+                checks.fails(
+                        IllegalStateException.class,
+                        () -> CudaGraph.capture(stream, call.getValue()::run),
+                        "a thread that captures must not make " + call.getKey());
+                checks.fails(
+                        IllegalStateException.class,
+                        () -> CudaGraph.capture(
+                                stream,
+                                () -> checks.fails(IllegalStateException.class, call.getValue()::run, call.getKey())),
+                        "the capture failed: ",
+                        call.getKey());
+            }
+        }
+        checks.fails(
+                NcclUsageException.class,
+                () -> CudaGraph.capture(stream, () -> {
+                    try (CudaStream side = CudaStream.nonBlocking(device);
+                            CudaEvent fork = CudaEvent.create(device)) {
+                        fork.record(stream);
+                        side.waitFor(fork);
+                        buffer.copyFromAsync(buffer.slice(0, LENGTH), side);
+                        buffer.slice(0, 1).copyFromAsync(buffer.slice(1, 1), side);
+                    }
+                }),
+                "does not wait for it");
+    }
+
+    private interface ThrowingRunnable {
+        void run() throws Exception;
     }
 
     private void wrongUse() {
@@ -175,10 +226,12 @@ final class GraphSuite {
             checks.fails(NullPointerException.class, () -> CudaGraph.capture(stream, null), "body");
             CudaGraph graph = CudaGraph.capture(stream, () -> {});
             checks.fails(NullPointerException.class, () -> graph.launch(null), "stream");
-            checks.fails(
-                    IllegalArgumentException.class,
-                    () -> graph.launch(hostStream),
-                    "a stream of host memory, a graph of " + device);
+            if (device.isCuda()) {
+                checks.fails(
+                        IllegalArgumentException.class,
+                        () -> graph.launch(hostStream),
+                        "a stream of host memory, a graph of " + device);
+            }
             checks.fails(IllegalStateException.class, () -> graph.launch(closed), "CudaStream", "is closed");
             graph.launch(stream);
             graph.close();

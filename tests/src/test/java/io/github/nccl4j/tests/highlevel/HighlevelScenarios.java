@@ -3,12 +3,12 @@ package io.github.nccl4j.tests.highlevel;
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CommunicatorConfig;
 import io.github.nccl4j.highlevel.CtaPolicy;
+import io.github.nccl4j.highlevel.NcclException;
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.highlevel.NcclResultException;
 import io.github.nccl4j.highlevel.NvlsHostMode;
 import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.library.Engine;
-import io.github.nccl4j.library.NcclException;
 import java.nio.file.Path;
 import java.util.List;
 
@@ -28,7 +28,7 @@ final class HighlevelScenarios {
                 attempt(() -> NcclLibrary.load(Engine.NCCL));
             }
             case "fail" -> fail();
-            case "create-alone" -> attempt(() -> Communicator.create(UniqueId.create(), 0, 2));
+            case "create-alone" -> attempt(() -> Communicator.create(UniqueId.create(), 1, 2));
             case "require" -> {
                 for (String function :
                         List.of("ncclGetVersion", "ncclCommGrow", "pncclCommGrow", "ncclAlltoAllv", "ncclX")) {

@@ -18,7 +18,7 @@ import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.ShrinkFlag;
 import io.github.nccl4j.highlevel.StreamTimeoutException;
 import io.github.nccl4j.highlevel.Work;
-import io.github.nccl4j.tools.support.Waiting;
+import io.github.nccl4j.testing.Waiting;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
@@ -26,6 +26,7 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -114,15 +115,20 @@ class HostStreamsTest {
                     return;
                 }
                 communicator.recv(buffer, 0, stream);
-                Thread waiting = new Thread(stream::synchronize, "waits for a stream");
-                waiting.start();
-                Waiting.until("a thread inside the engine", () -> Arrays.stream(waiting.getStackTrace())
-                        .anyMatch(call -> call.isNativeMethod()));
+                FutureTask<Void> waiting = new FutureTask<>(stream::synchronize, null);
+                Thread thread = new Thread(waiting, "waits for a stream");
+                thread.start();
+                // Not in another native method, such as that which loads a class: the thread would find the stream
+                // closed.
+                Waiting.until("a thread inside the engine", () -> Arrays.stream(thread.getStackTrace())
+                        .anyMatch(call -> call.isNativeMethod()
+                                && call.getClassName().equals("io.github.nccl4j.library.HostEngine")));
                 stream.close();
                 assertThrows(IllegalStateException.class, stream::synchronize);
+                // The wait looks at the stream every 5 ms.
+                Thread.sleep(20);
                 closed.countDown();
-                waiting.join(SOON.toMillis());
-                assertFalse(waiting.isAlive());
+                waiting.get(SOON.toSeconds(), TimeUnit.SECONDS);
                 assertEquals(1, first(buffer));
             }
         });
@@ -279,6 +285,39 @@ class HostStreamsTest {
                 assertEquals(16, first(buffer, stream));
             }
         });
+    }
+
+    /** The calling thread makes the copy itself. */
+    @Test
+    void aCopyInTheDefaultStreamWaitsForTheWorkBeforeIt() throws Exception {
+        CudaStream standard = CudaStream.defaultOf(HOST);
+        CountDownLatch enqueued = new CountDownLatch(1);
+        List<Communicator> ranks = Communicator.createAll(List.of(HOST, HOST));
+        try (CudaStream stream = CudaStream.nonBlocking(HOST);
+                CudaEvent summed = CudaEvent.create(HOST);
+                DeviceBuffer<Float32> buffer = numbers(1, 1);
+                DeviceBuffer<Float32> other = numbers(1, 1);
+                DeviceBuffer<Float32> copy = numbers(1, 0)) {
+            FutureTask<Float> copied = new FutureTask<>(() -> {
+                ranks.get(0).allReduce(buffer, ReduceOp.SUM, stream);
+                summed.record(stream);
+                standard.waitFor(summed);
+                enqueued.countDown();
+                copy.copyFromAsync(buffer, standard);
+                return first(copy);
+            });
+            Thread copying = new Thread(copied, "copying");
+            copying.start();
+            enqueued.await();
+            Waiting.until("a thread that waits for the other rank", () -> {
+                StackTraceElement[] stack = copying.getStackTrace();
+                return stack.length == 0 || stack[0].isNativeMethod();
+            });
+            ranks.get(1).allReduce(other, ReduceOp.SUM, standard);
+            assertEquals(2, copied.get());
+        } finally {
+            ranks.forEach(Communicator::abort);
+        }
     }
 
     @Test

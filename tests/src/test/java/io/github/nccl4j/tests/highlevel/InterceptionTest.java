@@ -110,6 +110,31 @@ class InterceptionTest {
         }
     }
 
+    /** Metrics would count an address as an error, one of another code in each process. */
+    @Test
+    @SuppressWarnings("try") // the interceptor is used by the library
+    void functionsThatReturnNoResultHaveResultZero() {
+        Recorder recorder = new Recorder();
+        try (CallInterceptor.Installed installed = NcclLibrary.intercept(recorder)) {
+            nccl.ncclGetLastError(0);
+            nccl.ncclGetErrorString(nccl.ncclInvalidUsage);
+        }
+        assertEquals(List.of("ncclGetLastError = 0", "ncclGetErrorString = 0"), recorder.seen);
+    }
+
+    @Test
+    void anInterceptorThatIsInstalledTwiceIsRemovedOnceByEach() {
+        Recorder recorder = new Recorder();
+        CallInterceptor.Installed first = NcclLibrary.intercept(recorder);
+        CallInterceptor.Installed second = NcclLibrary.intercept(recorder);
+        first.close();
+        first.close();
+        nccl.ncclGetVersion(new int[1]);
+        second.close();
+        nccl.ncclGetVersion(new int[1]);
+        assertEquals(List.of("ncclGetVersion = 0"), recorder.seen);
+    }
+
     @Test
     void exceptionOfInterceptorIsIgnored() {
         CallInterceptor broken = new CallInterceptor() {

@@ -1,9 +1,8 @@
 package io.github.nccl4j.tests.highlevel;
 
+import static io.github.nccl4j.testing.Expect.refused;
 import static io.github.nccl4j.tests.highlevel.RankThreads.STREAM;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
-import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
@@ -17,11 +16,6 @@ import org.junit.jupiter.api.Timeout;
 /** Lengths and places of buffers on every rank. {@link OperationMisuses} has one rank. */
 @Timeout(value = 5, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class LengthsTest {
-    private static void refused(String message, Runnable call) {
-        assertEquals(
-                message, assertThrows(IllegalArgumentException.class, call::run).getMessage());
-    }
-
     @Test
     void collectivesWithoutARootCheckLengthsAtEveryRank() throws Exception {
         RankThreads.run(3, communicator -> {

@@ -17,6 +17,7 @@ import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.FailurePolicy;
+import io.github.nccl4j.highlevel.NcclException;
 import io.github.nccl4j.highlevel.NcclRemoteException;
 import io.github.nccl4j.highlevel.NcclTimeoutException;
 import io.github.nccl4j.highlevel.Recovery;
@@ -28,14 +29,13 @@ import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.launch.TcpStoreServer;
-import io.github.nccl4j.library.NcclException;
+import io.github.nccl4j.testing.Ports;
+import io.github.nccl4j.testing.Waiting;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.FakeCuda;
-import io.github.nccl4j.tests.Ports;
 import io.github.nccl4j.tests.StubLibraries;
 import io.github.nccl4j.tests.launch.Job;
 import io.github.nccl4j.tests.launch.Proxy;
-import io.github.nccl4j.tools.support.Waiting;
 import java.net.InetAddress;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -208,6 +208,20 @@ class LostRankTest {
                     }
                     return revoked.getCount() == 0;
                 });
+            }
+        });
+    }
+
+    /** Its send and its receive are a group of the library, which fails as one. */
+    @Test
+    void exchangeEnds() throws Exception {
+        whenTheLastIsLost(Communicator::builder, communicator -> {
+            int last = communicator.size() - 1;
+            try (DeviceBuffer<Int32> numbers = Device.host().allocate(ElementType.INT32, 1);
+                    DeviceBuffer<Int32> received = Device.host().allocate(ElementType.INT32, 1)) {
+                waiting.countDown();
+                assertNamed(assertThrows(
+                        NcclRemoteException.class, () -> communicator.sendRecv(numbers, last, received, last, STREAM)));
             }
         });
     }

@@ -69,6 +69,12 @@ class NcclLibraryTest {
     }
 
     @Test
+    void vecclIsKnownByItsFunctions() throws IOException {
+        Path library = StubLibraries.veccl(folder);
+        assertEquals(described("veCCL", library, "2.27.7", "VECCL", "ABSENT", "12.2"), run(library, "describe"));
+    }
+
+    @Test
     void rcclIsKnownByItsName() throws IOException {
         Path library = Files.copy(StubLibraries.small(folder, 22203), folder.resolve("librccl.so.1"));
         assertEquals(

@@ -1,8 +1,8 @@
 package io.github.nccl4j.tests.highlevel;
 
+import static io.github.nccl4j.testing.Expect.assertContains;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.StubLibraries;
@@ -32,12 +32,6 @@ class NcclLogTest {
         ChildJvm.Outcome outcome = jvm.run(LogScenarios.class, scenario);
         assertEquals(0, outcome.exitCode(), outcome.output());
         return outcome.output();
-    }
-
-    private static void assertContains(String output, String... parts) {
-        for (String part : parts) {
-            assertTrue(output.contains(part), () -> "'" + part + "' is not in:\n" + output);
-        }
     }
 
     @ParameterizedTest

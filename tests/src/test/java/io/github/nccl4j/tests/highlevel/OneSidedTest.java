@@ -1,9 +1,9 @@
 package io.github.nccl4j.tests.highlevel;
 
+import static io.github.nccl4j.testing.Expect.fails;
 import static io.github.nccl4j.tests.highlevel.RankThreads.STREAM;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.sun.management.ThreadMXBean;
@@ -54,13 +54,6 @@ class OneSidedTest {
         public void close() {
             window.close();
             buffer.close();
-        }
-    }
-
-    private static void fails(Class<? extends Exception> type, Runnable code, String... parts) {
-        Exception thrown = assertThrows(type, code::run);
-        for (String part : parts) {
-            assertTrue(thrown.getMessage().contains(part), () -> "'" + part + "' is not in: " + thrown.getMessage());
         }
     }
 

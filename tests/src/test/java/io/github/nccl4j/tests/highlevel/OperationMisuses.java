@@ -15,6 +15,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.BiConsumer;
 import java.util.function.BiFunction;
+import java.util.function.Consumer;
 
 /** Wrong arguments of every operation on data. */
 final class OperationMisuses {
@@ -66,6 +67,11 @@ final class OperationMisuses {
                 onHost, "sendRecv", 1, 1, false, "to", (c, s, r, op, root, st) -> c.sendRecv(s, root, r, root, st));
         table.buffers(onHost, "send", 1, 0, false, "peer", (c, s, r, op, root, st) -> c.send(s, root, st));
         table.buffers(onHost, "recv", 0, 1, false, "peer", (c, s, r, op, root, st) -> c.recv(r, root, st));
+        table.inPlace("allReduce", c -> c.allReduce(null, ReduceOp.SUM, null));
+        table.inPlace("reduce", c -> c.reduce(null, ReduceOp.SUM, 0, null));
+        table.inPlace("broadcast", c -> c.broadcast(null, 0, null));
+        table.inPlace("send", c -> c.send(null, 1, null));
+        table.inPlace("recv", c -> c.recv(null, 1, null));
         table.addresses("allReduce", true, null, (c, s, r, n, type, op, root, st) -> c.onAddresses()
                 .allReduce(s, r, n, type, op, st));
         table.addresses("reduce", true, "root", (c, s, r, n, type, op, root, st) -> c.onAddresses()
@@ -206,6 +212,13 @@ final class OperationMisuses {
                 w.refuses(type, () -> call.accept(w.first, arguments), parts);
             });
         }
+    }
+
+    /** The message has the name of the only buffer. */
+    private void inPlace(String name, Consumer<Communicator> call) {
+        add(
+                name + " with one buffer: null",
+                w -> w.refuses(NullPointerException.class, () -> call.accept(w.first), "buffer"));
     }
 
     private void buffers(

@@ -2,7 +2,7 @@ package io.github.nccl4j.tests.highlevel;
 
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CudaStream;
-import io.github.nccl4j.tools.support.Waiting;
+import io.github.nccl4j.testing.Waiting;
 import java.util.concurrent.CompletableFuture;
 
 /** A thread of its own that is in a call which does not return by itself. */

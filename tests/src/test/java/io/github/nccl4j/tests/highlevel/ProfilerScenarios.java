@@ -5,6 +5,7 @@ import static io.github.nccl4j.tests.highlevel.RankThreads.STREAM;
 import io.github.nccl4j.highlevel.CollectiveConfig;
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CommunicatorConfig;
+import io.github.nccl4j.highlevel.CudaStream;
 import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Float32;
@@ -13,11 +14,14 @@ import io.github.nccl4j.highlevel.Group;
 import io.github.nccl4j.highlevel.ProfiledOperation;
 import io.github.nccl4j.highlevel.Profiler;
 import io.github.nccl4j.highlevel.ReduceOp;
+import io.github.nccl4j.testing.Waiting;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import jdk.jfr.Recording;
 import jdk.jfr.consumer.RecordedEvent;
 import jdk.jfr.consumer.RecordingFile;
@@ -30,6 +34,7 @@ final class ProfilerScenarios {
         switch (args[0]) {
             case "operations" -> operations();
             case "switched" -> switched();
+            case "ending" -> ending();
             case "jfr" -> jfr();
             case "late" -> late();
             case "plain" -> run(ProfilerScenarios::work);
@@ -134,6 +139,33 @@ final class ProfilerScenarios {
                 .filter(operation -> operation.rank() == 0)
                 .map(ProfilerScenarios::describe)
                 .forEach(System.out::println);
+    }
+
+    /** The recording stops while a kernel waits for the other rank; nobody flushes after that. */
+    private static void ending() throws Exception {
+        List<ProfiledOperation> all = Collections.synchronizedList(new ArrayList<>());
+        CountDownLatch stopped = new CountDownLatch(1);
+        Profiler.start();
+        Profiler.subscribe(all::add);
+        run(communicator -> {
+            try (CudaStream stream = CudaStream.nonBlocking(Device.host());
+                    DeviceBuffer<Float32> numbers = Device.host().allocate(ElementType.FLOAT32, 1)) {
+                if (communicator.rank() == 1) {
+                    stopped.await();
+                }
+                communicator.allReduce(numbers, ReduceOp.SUM, stream);
+                if (communicator.rank() == 0) {
+                    Waiting.until(
+                            "a kernel under way", () -> Profiler.statistics().pending() > 0);
+                    Profiler.stop();
+                    System.out.println("at the stop: " + all.size());
+                    stopped.countDown();
+                }
+                communicator.work(stream).await();
+            }
+        });
+        Waiting.until("an operation after the stop", () -> !all.isEmpty(), Duration.ofSeconds(30));
+        all.stream().map(ProfilerScenarios::describe).forEach(System.out::println);
     }
 
     private static void jfr() throws Exception {

@@ -79,6 +79,12 @@ class ProfilerTest {
     }
 
     @Test
+    void aKernelThatEndsAfterTheRecordingIsGivenToSubscribers() {
+        assertEquals(
+                List.of("at the stop: 0", line("ncclAllReduce", 1, 0, "1 ncclFloat32 4", 0, 0)), run(jvm(), "ending"));
+    }
+
+    @Test
     void flightRecorderEventsHaveTheSameSequenceNumbers() {
         List<String> lines = run(jvm(), "jfr");
         List<String> collectives = List.of("ncclAllReduce 1", "ncclBroadcast 2", "ncclAllGather 3");

@@ -15,16 +15,16 @@ import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.FailurePolicy;
+import io.github.nccl4j.highlevel.NcclException;
 import io.github.nccl4j.highlevel.NcclRemoteException;
 import io.github.nccl4j.highlevel.Recovery;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.TcpStore;
-import io.github.nccl4j.library.NcclException;
-import io.github.nccl4j.tests.Ports;
+import io.github.nccl4j.testing.Ports;
+import io.github.nccl4j.testing.Waiting;
 import io.github.nccl4j.tools.support.Threads;
-import io.github.nccl4j.tools.support.Waiting;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -254,6 +254,35 @@ class RecoveryTest {
             }
             assertEquals(1, sum(recovery.recover(LONG), self));
             assertEquals(List.of(0, 1), recovery.members());
+        });
+    }
+
+    /** The others count it as lost, and would not take part in the end. */
+    @Test
+    void rankThatHasLostTheStoreAbortsItsCommunicator() throws Exception {
+        CountDownLatch ended = new CountDownLatch(1);
+        ranks(3, Communicator.builder(), (recovery, store) -> {
+            int self = store.rank();
+            assertEquals(3, sumOfAll(recovery, store));
+            if (self == 2) {
+                leave(recovery, store);
+                return;
+            }
+            failsSoon(recovery.communicator());
+            recovery.recover(LONG);
+            assertTrue(recovery.admit(LONG));
+            assertEquals(1, sumOfAll(recovery, store));
+            if (self == 1) {
+                ended.await();
+                assertThrows(RendezvousException.class, () -> recovery.admit(LONG));
+                recovery.close();
+                assertEquals(Communicator.State.ABORTED, recovery.communicator().state());
+            } else {
+                store.close();
+                ended.countDown();
+                failsSoon(recovery.communicator());
+                recovery.communicator().abort();
+            }
         });
     }
 

@@ -1,5 +1,6 @@
 package io.github.nccl4j.tests.highlevel;
 
+import static io.github.nccl4j.testing.Expect.fails;
 import static io.github.nccl4j.tests.highlevel.RankThreads.STREAM;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
@@ -16,12 +17,12 @@ import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.FailurePolicy;
 import io.github.nccl4j.highlevel.Group;
+import io.github.nccl4j.highlevel.NcclException;
 import io.github.nccl4j.highlevel.NcclTimeoutException;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.RevokeFlag;
 import io.github.nccl4j.highlevel.ShrinkFlag;
 import io.github.nccl4j.highlevel.UniqueId;
-import io.github.nccl4j.library.NcclException;
 import io.github.nccl4j.tests.ChildJvm;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -49,13 +50,6 @@ class RegroupTest {
             int[] sum = new int[1];
             number.copyTo(sum);
             return sum[0];
-        }
-    }
-
-    private static void fails(Class<? extends Exception> type, Runnable code, String... parts) {
-        Exception thrown = assertThrows(type, code::run);
-        for (String part : parts) {
-            assertTrue(thrown.getMessage().contains(part), () -> "'" + part + "' is not in: " + thrown.getMessage());
         }
     }
 

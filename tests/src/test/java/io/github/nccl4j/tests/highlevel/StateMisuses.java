@@ -55,6 +55,8 @@ final class StateMisuses {
         calls.put("preMulSum", (c, w) -> c.preMulSum(ElementType.FLOAT32, 2));
         calls.put("preMulSum of a buffer", (c, w) -> c.preMulSum(w.floats(1)));
         calls.put("work", (c, w) -> c.work(w.stream));
+        calls.put("submit", (c, w) -> c.submit(own -> c.allReduce(w.send, w.recv, ReduceOp.SUM, own)));
+        calls.put("plan", (c, w) -> c.plan(() -> c.allReduce(w.send, w.recv, ReduceOp.SUM, w.stream)));
         calls.put("stream", (c, w) -> c.stream());
         calls.put("letDefaultStreamWait", (c, w) -> c.letDefaultStreamWait());
         calls.put("waitForDefaultStream", (c, w) -> c.waitForDefaultStream());

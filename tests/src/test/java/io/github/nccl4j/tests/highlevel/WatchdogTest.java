@@ -19,6 +19,7 @@ import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.FailurePolicy;
 import io.github.nccl4j.highlevel.Group;
+import io.github.nccl4j.highlevel.NcclException;
 import io.github.nccl4j.highlevel.NcclInterruptedException;
 import io.github.nccl4j.highlevel.NcclRemoteException;
 import io.github.nccl4j.highlevel.NcclTimeoutException;
@@ -26,12 +27,12 @@ import io.github.nccl4j.highlevel.NcclUsageException;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.ShrinkFlag;
 import io.github.nccl4j.highlevel.UniqueId;
-import io.github.nccl4j.library.NcclException;
+import io.github.nccl4j.testing.Waiting;
 import io.github.nccl4j.tests.ChildJvm;
+import io.github.nccl4j.tests.Cxx;
 import io.github.nccl4j.tests.FakeCuda;
 import io.github.nccl4j.tests.StubLibraries;
 import io.github.nccl4j.tools.support.Threads;
-import io.github.nccl4j.tools.support.Waiting;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -282,6 +283,58 @@ class WatchdogTest {
         Communicator.abortAll(all);
         Communicator.abortAll(List.of());
         assertThrows(NullPointerException.class, () -> Communicator.abortAll(Arrays.asList(all.get(0), null)));
+    }
+
+    private static final String ERROR_IN_A_CALL = """
+            #include <atomic>
+            #include <cstddef>
+            #include <unistd.h>
+            #define API extern "C" int
+            static std::atomic<bool> inside, aborted;
+            struct Id { char bytes[128]; };
+            API nccl4jHostEngineVersion() { return 1; }
+            API ncclGetVersion(int* version) { *version = 22304; return 0; }
+            extern "C" const char* ncclGetErrorString(int) { return "stub"; }
+            extern "C" const char* ncclGetLastError(void*) { return ""; }
+            API ncclGetUniqueId(Id*) { return 0; }
+            API ncclCommInitRank(void** comm, int, Id, int) { *comm = &aborted; return 0; }
+            API ncclCommGetAsyncError(void*, int* error) { *error = inside ? 2 : 0; return 0; }
+            API ncclCommAbort(void*) { aborted = true; return 0; }
+            API ncclAllReduce(const void*, void*, size_t, int, int, void*, void*) {
+              inside = true;
+              while (!aborted) usleep(1000);
+              return 2;
+            }
+            """;
+
+    /** The call does not return, although the library has found an error meanwhile. */
+    @Test
+    void anErrorDuringABlockedCallIsReported(@TempDir Path folder) throws IOException {
+        ChildJvm.Outcome outcome = new ChildJvm()
+                .property("nccl4j.library", Cxx.library(folder, "error_in_a_call", ERROR_IN_A_CALL))
+                .run(BlockedCall.class);
+        assertEquals(0, outcome.exitCode(), outcome.output());
+        String told = "told: the work up to ncclAllReduce of 1 int32 (operation 1) failed";
+        assertTrue(outcome.output().contains(told), outcome.output());
+        assertTrue(outcome.output().contains("returned: ABORTED"), outcome.output());
+    }
+
+    /** In a JVM of its own, with that library. */
+    static final class BlockedCall {
+        private BlockedCall() {}
+
+        public static void main(String[] args) {
+            Communicator communicator = Communicator.builder()
+                    .deadline(LIMIT)
+                    .onFailure((failed, failure) -> {
+                        System.out.println("told: "
+                                + failure.getMessage().lines().findFirst().orElseThrow());
+                        failed.abort();
+                    })
+                    .create(UniqueId.create(), 0, 1);
+            assertThrows(RuntimeException.class, () -> allReduce(communicator));
+            System.out.println("returned: " + communicator.state());
+        }
     }
 
     /** Work that never ends, on a device that never says that it is done. */

@@ -7,12 +7,12 @@ import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.Group;
+import io.github.nccl4j.highlevel.NcclException;
 import io.github.nccl4j.highlevel.NcclTimeoutException;
 import io.github.nccl4j.highlevel.Registration;
 import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.highlevel.Window;
 import io.github.nccl4j.highlevel.WindowFlag;
-import io.github.nccl4j.library.NcclException;
 import java.time.Duration;
 
 /** What is done with {@link io.github.nccl4j.tests.StubLibraries#windows}, in a JVM of its own. Prints what it saw. */

@@ -1,5 +1,6 @@
 package io.github.nccl4j.tests.highlevel;
 
+import static io.github.nccl4j.testing.Expect.fails;
 import static io.github.nccl4j.tests.highlevel.RankThreads.STREAM;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
@@ -46,13 +47,6 @@ class WindowsTest {
 
     private static DeviceBuffer<Int32> page() {
         return HOST.allocateForWindow(ElementType.INT32, 1024);
-    }
-
-    private static void fails(Class<? extends Exception> type, Runnable code, String... parts) {
-        Exception thrown = assertThrows(type, code::run);
-        for (String part : parts) {
-            assertTrue(thrown.getMessage().contains(part), () -> "'" + part + "' is not in: " + thrown.getMessage());
-        }
     }
 
     @ParameterizedTest

@@ -39,7 +39,7 @@ class HostEngineBuildTest {
     void theEngineTellsTheReleaseThatItBelongsTo() throws IOException {
         String pom = Files.readString(Path.of("../pom.xml"));
         String version = pom.substring(pom.indexOf("<version>") + "<version>".length(), pom.indexOf("</version>"));
-        String header = Files.readString(SCRIPT.resolveSibling("src/main/cpp/proof.h"));
+        String header = Files.readString(SCRIPT.resolveSibling("src/main/cpp/transport/proof.h"));
         assertTrue(header.contains("kLibrary[] = \"" + version + "\""), "kLibrary must be " + version);
     }
 
@@ -47,7 +47,7 @@ class HostEngineBuildTest {
     void onlyWhatIncludesAChangedFileIsCompiledAgain() throws IOException {
         // With a space in its name, which the compiler's lists escape.
         Path copy = folder.resolve("a copy/nccl-host");
-        Path sources = Files.createDirectories(copy.resolve("src/main/cpp"));
+        Path sources = Files.createDirectories(copy.resolve("src/main/cpp/folder"));
         Path portable = folder.resolve("a copy/nccl-presets/src/main/native/portable");
         Files.createDirectories(portable);
         Files.createDirectories(portable.resolveSibling("include"));

@@ -1,5 +1,6 @@
 package io.github.nccl4j.tests.host;
 
+import static io.github.nccl4j.testing.Expect.assertContains;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -11,12 +12,12 @@ import io.github.nccl4j.ras.RasClient;
 import io.github.nccl4j.ras.RasEvents;
 import io.github.nccl4j.ras.RasException;
 import io.github.nccl4j.ras.RasFormat;
+import io.github.nccl4j.testing.Ports;
+import io.github.nccl4j.testing.Waiting;
 import io.github.nccl4j.tests.ChildJvm;
-import io.github.nccl4j.tests.Ports;
 import io.github.nccl4j.tools.launch.ChildProcesses;
 import io.github.nccl4j.tools.launch.Signals;
 import io.github.nccl4j.tools.ras.RasCommand;
-import io.github.nccl4j.tools.support.Waiting;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.PrintWriter;
@@ -95,10 +96,6 @@ class HostEngineRasTest {
         }
     }
 
-    private static void assertContains(String expected, String text) {
-        assertTrue(text.contains(expected), () -> expected + " is not in:\n" + text);
-    }
-
     @Test
     void twoCommunicatorsOfAHealthyJob() throws Exception {
         start("wait");
@@ -145,16 +142,16 @@ class HostEngineRasTest {
         stop(1);
         String text = status(RasFormat.TEXT, SECOND);
         assertContains(
-                "INCOMPLETE\n  1 process of the job gave no answer within the timeout\n  Process " + pid(1), text);
-        assertContains(" INCOMPLETE\n  No data of 1 rank\n  Rank 1 -- GPU 0 managed by process " + pid(1), text);
+                text, "INCOMPLETE\n  1 process of the job gave no answer within the timeout\n  Process " + pid(1));
+        assertContains(text, " INCOMPLETE\n  No data of 1 rank\n  Rank 1 -- GPU 0 managed by process " + pid(1));
         JsonObject json = JsonParser.parseString(status(RasFormat.JSON, SECOND)).getAsJsonObject();
         assertEquals(1, json.getAsJsonObject("ras").get("timeouts_count").getAsInt());
         assertContains(
+                json.toString(),
                 "\"pid\":" + pid(1)
-                        + ",\"cuda_dev\":0,\"nvml_dev\":0,\"status\":{\"unresponsive\":true,\"considered_dead\":false}",
-                json.toString());
+                        + ",\"cuda_dev\":0,\"nvml_dev\":0,\"status\":{\"unresponsive\":true,\"considered_dead\":false}");
         Signals.send("CONT", pid(1));
-        assertContains("\nErrors\n======\n\nWarnings\n========\n\n", status(RasFormat.TEXT, LONG));
+        assertContains(status(RasFormat.TEXT, LONG), "\nErrors\n======\n\nWarnings\n========\n\n");
     }
 
     @Test
@@ -162,7 +159,7 @@ class HostEngineRasTest {
         start("wait");
         ChildProcesses.kill(ranks.get(2).process());
         assertContains(
-                "DEAD\n  1 process of the job ended without notice\n  Process " + pid(2), status(RasFormat.TEXT, LONG));
+                status(RasFormat.TEXT, LONG), "DEAD\n  1 process of the job ended without notice\n  Process " + pid(2));
     }
 
     @Test
@@ -182,8 +179,8 @@ class HostEngineRasTest {
         CommandLine command =
                 new CommandLine(new RasCommand()).setOut(new PrintWriter(out)).setErr(new PrintWriter(out));
         assertEquals(0, command.execute(address), out::toString);
-        assertContains("NCCL version 2.32.3, host engine of nccl4j\n", out.toString());
-        assertContains("RUNNING      OK\n", out.toString());
+        assertContains(out.toString(), "NCCL version 2.32.3, host engine of nccl4j\n");
+        assertContains(out.toString(), "RUNNING      OK\n");
     }
 
     @Test
@@ -208,7 +205,7 @@ class HostEngineRasTest {
             assertEquals(List.of(), List.copyOf(lines));
             ChildProcesses.kill(ranks.get(2).process());
             String event = lines.poll(60, TimeUnit.SECONDS);
-            assertContains("] PEER_DEAD: Process " + pid(2) + " on node ", event);
+            assertContains(event, "] PEER_DEAD: Process " + pid(2) + " on node ");
         }
         monitoring.join();
     }
@@ -263,7 +260,7 @@ class HostEngineRasTest {
                 socket.close();
             }
         }
-        assertContains("RUNNING      OK\n", status(RasFormat.VERBOSE_TEXT, LONG));
+        assertContains(status(RasFormat.VERBOSE_TEXT, LONG), "RUNNING      OK\n");
         for (Socket socket : silent) {
             socket.close();
         }
@@ -273,14 +270,14 @@ class HostEngineRasTest {
     void nothingIsLeftAfterTheLastCommunicator() {
         ChildJvm.Outcome outcome = jvm().run(RasScenarios.class, "end");
         assertEquals(0, outcome.exitCode(), outcome.output());
-        assertContains("asked: true\nasked: true\nasked: true\nasked: true\nleft: []\nnone\n", outcome.output());
+        assertContains(outcome.output(), "asked: true\nasked: true\nasked: true\nasked: true\nleft: []\nnone\n");
     }
 
     @Test
     void aTimeoutHasTheReportIfTheProgramWantsIt() {
         ChildJvm.Outcome outcome = jvm().property("nccl4j.ras", true).run(RasScenarios.class, "timeout");
-        assertContains("RAS reports:\nNCCL version ", outcome.output());
-        assertContains("Rank 0 has launched 1", outcome.output());
+        assertContains(outcome.output(), "RAS reports:\nNCCL version ");
+        assertContains(outcome.output(), "Rank 0 has launched 1");
     }
 
     @Test
@@ -297,6 +294,6 @@ class HostEngineRasTest {
                 .property("nccl4j.engine", "host")
                 .environment("NCCL_RAS_ADDR", "node0")
                 .run(RasScenarios.class, "wait", Rank.newId(), "0", "1");
-        assertContains("NCCL_RAS_ADDR must be HOST:PORT, with a port from 1 to 65535: 'node0'", wrong.output());
+        assertContains(wrong.output(), "NCCL_RAS_ADDR must be HOST:PORT, with a port from 1 to 65535: 'node0'");
     }
 }

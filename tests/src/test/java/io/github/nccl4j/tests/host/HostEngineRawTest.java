@@ -191,9 +191,9 @@ class HostEngineRawTest {
         assumeTrue(lines.get(0).equals(","), "the C library did not take the locale of this test");
         // The deadline, and what a busy machine adds to it.
         assertTrue(
-                lines.get(6).matches(nccl.ncclTimeout + " waited (0\\.[5-9]|\\d+\\.\\d) s for rank 1 of 2"),
-                lines.get(6));
-        lines.set(6, "waited");
+                lines.get(7).matches(nccl.ncclTimeout + " waited (0\\.[5-9]|\\d+\\.\\d) s for rank 1 of 2"),
+                lines.get(7));
+        lines.set(7, "waited");
         assertEquals(
                 List.of(
                         ",",
@@ -202,6 +202,7 @@ class HostEngineRawTest {
                         "NCCL4J_HOST_OP_TIMEOUT=0 (default 0)",
                         "NCCL4J_HOST_SHARED_MEMORY=1 (default 1)",
                         "NCCL4J_HOST_SINGLE_COPY=1 (default 1)",
+                        "NCCL4J_HOST_ALLTOALLV=11 (default 11)",
                         "waited",
                         "soon",
                         ","),

@@ -3,7 +3,7 @@ package io.github.nccl4j.tests.host;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.nccl.ncclComm;
 import io.github.nccl4j.nccl.ncclUniqueId;
-import io.github.nccl4j.tools.support.Waiting;
+import io.github.nccl4j.testing.Waiting;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

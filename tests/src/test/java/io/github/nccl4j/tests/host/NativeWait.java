@@ -1,7 +1,7 @@
 package io.github.nccl4j.tests.host;
 
+import io.github.nccl4j.testing.Waiting;
 import io.github.nccl4j.tools.support.Threads;
-import io.github.nccl4j.tools.support.Waiting;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

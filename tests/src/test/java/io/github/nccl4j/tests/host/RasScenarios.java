@@ -14,7 +14,7 @@ import io.github.nccl4j.nccl.ncclComm;
 import io.github.nccl4j.ras.RasClient;
 import io.github.nccl4j.ras.RasException;
 import io.github.nccl4j.ras.RasFormat;
-import io.github.nccl4j.tools.support.Waiting;
+import io.github.nccl4j.testing.Waiting;
 import java.io.IOException;
 import java.net.Socket;
 import java.nio.file.Files;

@@ -3,10 +3,10 @@ package io.github.nccl4j.tests.host;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.nccl4j.testing.Waiting;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tools.launch.Signals;
 import io.github.nccl4j.tools.support.Leftovers;
-import io.github.nccl4j.tools.support.Waiting;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

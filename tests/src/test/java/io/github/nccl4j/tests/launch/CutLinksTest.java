@@ -169,6 +169,7 @@ class CutLinksTest {
         return Long.parseLong(line.group(1)) - cut;
     }
 
+    /** At most the patience and the time of a notice. */
     static void assertInTime(String what, long millis) {
         long limit = PATIENCE_SECONDS * 1000L + NOTICE_MILLIS;
         System.out.println(what + " after " + millis + " ms");

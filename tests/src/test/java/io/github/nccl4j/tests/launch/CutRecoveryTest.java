@@ -19,13 +19,8 @@ import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.ChildJvm.Outcome;
 import io.github.nccl4j.tests.ChildJvm.Running;
-import io.github.nccl4j.tests.Cxx;
 import io.github.nccl4j.tests.launch.CutLinksTest.Cut;
 import io.github.nccl4j.tools.launch.ChildProcesses;
-import java.io.IOException;
-import java.io.InputStream;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -42,7 +37,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /**
  * Ranks of a communicator on several hosts, which are network namespaces, and a link that is cut: the side of the store continues
- * alone. The host engine is for one host, so that a preloaded library connects its sockets across the hosts, and cuts them.
+ * alone.
  */
 @Timeout(600)
 @Tag("alone")
@@ -78,12 +73,25 @@ class CutRecoveryTest {
                             "adding",
                             Communicator.builder().device(device).deadline(LIMIT))) {
                 run(store, recovery, Integer.parseInt(args[0]), sum, state, stream);
+            }
+        }
+
+        /** Prints before the resources are closed: to close a communicator whose links are cut takes up to a second. */
+        private static void run(
+                TcpStore store,
+                Recovery recovery,
+                int last,
+                DeviceBuffer<Int64> sum,
+                DeviceBuffer<Int64> state,
+                CudaStream stream) {
+            try {
+                add(store, recovery, last, sum, state, stream);
             } catch (RendezvousException failure) {
                 print("has lost: " + failure.getMessage());
             }
         }
 
-        private static void run(
+        private static void add(
                 TcpStore store,
                 Recovery recovery,
                 int last,
@@ -139,38 +147,15 @@ class CutRecoveryTest {
         }
     }
 
-    private Path library() throws IOException {
-        try (InputStream source = CutRecoveryTest.class.getResourceAsStream("unixlink.cpp")) {
-            List<String> options = new ArrayList<>(Cxx.warnings());
-            options.add("-ldl");
-            return Cxx.library(
-                    folder,
-                    "unixlink",
-                    new String(source.readAllBytes(), StandardCharsets.UTF_8),
-                    options.toArray(String[]::new));
-        }
-    }
-
-    private List<Running> start(Hosts hosts, List<Integer> hostOfRank, int last) throws IOException {
-        String library = library().toString();
+    private List<Running> start(Hosts hosts, List<Integer> hostOfRank, int last) {
         List<Running> ranks = new ArrayList<>();
         for (int rank = 0; rank < hostOfRank.size(); rank++) {
             ChildJvm jvm = CutLinksTest.rank(hosts, hostOfRank.get(rank), rank, hostOfRank.size())
                     .property("nccl4j.engine", "host")
-                    .environment("NCCL4J_HOST_SHARED_MEMORY", "0")
-                    .environment("UNIXLINK_NETWORK", hosts.networkFile().toString())
-                    .environment("UNIXLINK_CUT", folder.toString())
-                    .environment("LD_PRELOAD", library);
+                    .environment("NCCL_SOCKET_IFNAME", "eth0");
             ranks.add(jvm.start(AddingRank.class, "" + last));
         }
         return ranks;
-    }
-
-    /** Cuts the connections of the engine, then the link. */
-    private long cut(Hosts hosts, int host) throws IOException {
-        Files.createFile(
-                folder.resolve(Files.getAttribute(hosts.file(host), "unix:ino").toString()));
-        return CutLinksTest.cut(hosts, Cut.LINK, host);
     }
 
     /** The store is on host 0; a host is cut off, then perhaps another one. */
@@ -193,7 +178,7 @@ class CutRecoveryTest {
                 for (int rank : left) {
                     ranks.get(rank).awaitText("adds with " + left);
                 }
-                long moment = cut(hosts, host);
+                long moment = CutLinksTest.cut(hosts, Cut.LINK, host);
                 left = left.stream().filter(rank -> !lost.contains(rank)).toList();
                 for (int rank : left) {
                     ranks.get(rank).awaitText("continues with " + left);

@@ -11,7 +11,6 @@ import org.opentest4j.TestAbortedException;
 
 /** Several hosts on one network, as network namespaces of this host. */
 final class Hosts implements AutoCloseable {
-    private static final Path FILES = Path.of("/var/run/netns");
     private static final String NETWORK = "network";
 
     private final String prefix = "nccl4j-" + ProcessHandle.current().pid() + "-";
@@ -118,16 +117,6 @@ final class Hosts implements AutoCloseable {
 
     private String name(int host) {
         return prefix + "host" + host;
-    }
-
-    /** The file of the namespace of a host. */
-    Path file(int host) {
-        return FILES.resolve(name(host));
-    }
-
-    /** The file of the namespace of the network. */
-    Path networkFile() {
-        return FILES.resolve(prefix + NETWORK);
     }
 
     /** Adds an address to a host. */

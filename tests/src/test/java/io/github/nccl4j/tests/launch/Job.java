@@ -6,7 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.TcpStore;
-import io.github.nccl4j.tests.Ports;
+import io.github.nccl4j.testing.Ports;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;

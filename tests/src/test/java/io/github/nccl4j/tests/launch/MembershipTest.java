@@ -9,7 +9,7 @@ import io.github.nccl4j.launch.Membership;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.TcpStore;
-import io.github.nccl4j.tools.support.Waiting;
+import io.github.nccl4j.testing.Waiting;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;

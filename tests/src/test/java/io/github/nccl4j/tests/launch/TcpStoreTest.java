@@ -9,9 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;
-import io.github.nccl4j.launch.RendezvousTimeoutException;
 import io.github.nccl4j.launch.TcpStore;
-import io.github.nccl4j.tools.support.Waiting;
 import java.net.Inet6Address;
 import java.net.InetAddress;
 import java.net.NetworkInterface;
@@ -22,8 +20,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
@@ -31,7 +27,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Tests of a store whose ranks are all connected: collective calls, scopes, keys, limits. */
+/** Tests of a store whose ranks are all connected: collective calls, scopes, limits. */
 @Timeout(600)
 class TcpStoreTest {
     private static final byte[] ID = new byte[128];
@@ -225,71 +221,12 @@ class TcpStoreTest {
         assertArrayEquals(ID, other.broadcast("id", 0, () -> null, Job.LONG));
     }
 
-    /* Keys. */
-
-    @Test
-    void setsWaitsForAndDeletesKeys() {
-        List<TcpStore> stores = job.openAll(2);
-        CompletableFuture<byte[]> waits = job.start(() -> stores.get(1).get("a", Job.LONG));
-        CompletableFuture<Boolean> waitsForAll = job.start(() -> {
-            stores.get(1).await(List.of("b", "a", "c"), Job.LONG);
-            return true;
-        });
-        stores.get(0).set("a", bytes("first"));
-        assertEquals("first", text(waits.join()));
-        stores.get(0).set("a", bytes("second"));
-        assertEquals("second", text(stores.get(1).get("a", Duration.ZERO)));
-        stores.get(0).set("b", new byte[0]);
-        assertFalse(waitsForAll.isDone());
-        stores.get(0).set("c", new byte[Rendezvous.LONGEST_VALUE]);
-        assertTrue(waitsForAll.join());
-        assertEquals(Rendezvous.LONGEST_VALUE, stores.get(1).get("c", Duration.ZERO).length);
-        assertTrue(stores.get(1).delete("a"));
-        assertFalse(stores.get(0).delete("a"));
-        RendezvousTimeoutException failure = assertThrows(
-                RendezvousTimeoutException.class, () -> stores.get(0).get("a", Duration.ofMillis(50)));
-        assertEquals("'a' was not set within 0.05 s", failure.getMessage());
-        assertEquals(List.of(), failure.missing());
-    }
-
-    @Test
-    void addsAtomically() {
-        List<TcpStore> stores = job.openAll(4);
-        List<CompletableFuture<Long>> ranks = new ArrayList<>();
-        for (TcpStore store : stores) {
-            ranks.add(job.start(() -> {
-                long last = 0;
-                for (int i = 0; i < 100; i++) {
-                    last = store.add("count", store.rank());
-                }
-                return last;
-            }));
-        }
-        long most = ranks.stream().mapToLong(CompletableFuture::join).max().orElseThrow();
-        assertEquals(600, most);
-        assertEquals("600", text(stores.get(0).get("count", Duration.ZERO)));
-        stores.get(0).set("count", bytes("none"));
-        assertEquals(
-                "'count': the value of a counter must be a decimal number: 'none'",
-                assertThrows(RendezvousException.class, () -> stores.get(1).add("count", 1))
-                        .getMessage());
-        stores.get(0).set("count", bytes("" + Long.MAX_VALUE));
-        assertEquals(
-                "'count': the sum must be from -9223372036854775808 to 9223372036854775807: 9223372036854775807 + 1",
-                assertThrows(RendezvousException.class, () -> stores.get(1).add("count", 1))
-                        .getMessage());
-        assertEquals(Long.MAX_VALUE - 1, stores.get(1).add("count", -1));
-    }
+    /* Arguments and limits. The calls with keys are those of TcpStoreContractTest. */
 
     @ParameterizedTest
     @ValueSource(strings = {"", "a/b"})
     void rejectsInvalidKey(String key) {
         TcpStore store = job.openAll(1).get(0);
-        assertThrows(IllegalArgumentException.class, () -> store.set(key, ID));
-        assertThrows(IllegalArgumentException.class, () -> store.get(key, Job.SHORT));
-        assertThrows(IllegalArgumentException.class, () -> store.await(List.of("x", key), Job.SHORT));
-        assertThrows(IllegalArgumentException.class, () -> store.add(key, 1));
-        assertThrows(IllegalArgumentException.class, () -> store.delete(key));
         assertThrows(IllegalArgumentException.class, () -> store.gather(key, ID, Job.SHORT));
         assertThrows(IllegalArgumentException.class, () -> store.broadcast(key, 0, () -> ID, Job.SHORT));
         assertThrows(IllegalArgumentException.class, () -> store.barrier(key, Job.SHORT));
@@ -300,10 +237,6 @@ class TcpStoreTest {
     void rejectsTooLongArguments() {
         TcpStore store = job.openAll(1).get(0);
         byte[] value = new byte[Rendezvous.LONGEST_VALUE + 1];
-        assertEquals(
-                "a value must have <= 65536 bytes: 65537",
-                assertThrows(IllegalArgumentException.class, () -> store.set("a", value))
-                        .getMessage());
         assertThrows(IllegalArgumentException.class, () -> store.gather("a", value, Job.SHORT));
         assertEquals(
                 "a value must have < 65536 bytes: 65537",
@@ -311,7 +244,8 @@ class TcpStoreTest {
                         .getMessage());
         assertEquals(
                 "a key with its scopes must have <= 1024 bytes: 1025",
-                assertThrows(IllegalArgumentException.class, () -> store.set("a".repeat(1025), ID))
+                assertThrows(IllegalArgumentException.class, () -> store.scope("s")
+                                .barrier("a".repeat(1023), Job.SHORT))
                         .getMessage());
         assertEquals(
                 "root must be >= 0 and < size: 1, size 1",
@@ -342,29 +276,5 @@ class TcpStoreTest {
         for (int i = 0; i < 2000; i++) {
             store.gather("g", value, Job.LONG);
         }
-    }
-
-    @Test
-    void closedStoreRejectsCalls() {
-        TcpStore store = job.openAll(1).get(0);
-        store.close();
-        store.close();
-        assertEquals(
-                "the store is closed",
-                assertThrows(IllegalStateException.class, () -> store.get("a", Job.SHORT))
-                        .getMessage());
-    }
-
-    @Test
-    void closeEndsACallThatWaits() throws Exception {
-        TcpStore store = job.openAll(2).get(1);
-        FutureTask<byte[]> waits = new FutureTask<>(() -> store.get("never", Job.LONG));
-        Thread thread = new Thread(waits);
-        thread.start();
-        Waiting.until("a call that waits", () -> thread.getState() == Thread.State.TIMED_WAITING);
-        store.close();
-        Throwable ended = assertThrows(ExecutionException.class, waits::get).getCause();
-        assertEquals(RendezvousException.class, ended.getClass(), ended::toString);
-        assertTrue(ended.getMessage().endsWith(": closed by this rank"), ended.getMessage());
     }
 }

@@ -3,6 +3,7 @@ package io.github.nccl4j.tools.conformance;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.nccl4j.testing.Ports;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tools.Main;
 import java.io.IOException;
@@ -17,10 +18,11 @@ import java.util.TreeSet;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
-/** The host engine beside results of NCCL that were recorded on a GPU: docs/host-engine.md lists all differences. */
+/** The host engine beside results of NCCL that were recorded on a GPU: docs/host-engine-internals.md lists all differences. */
 class EngineComparisonTest {
-    private static final Path PAGE = Path.of("../docs/host-engine.md");
+    private static final Path PAGE = Path.of("../docs/host-engine-internals.md");
     private static final String TABLE = "| calls | NCCL | host engine |";
     private static final Pattern PATTERN = Pattern.compile("`([^`]+)`");
 
@@ -86,6 +88,22 @@ class EngineComparisonTest {
                         .map(Pattern::pattern)
                         .toList(),
                 "listed differences that are gone");
+    }
+
+    /** The ranks that start after some that had to be ended run what is wanted and was not run before. */
+    @Test
+    void aRankRunsWhatIsWantedAndHasNoResultYet(@TempDir Path folder) throws IOException {
+        Path results = Files.writeString(folder.resolve("rank0"), "# before\nGetVersion: null\tkept\n");
+        ChildJvm jvm = new ChildJvm();
+        Map.of("RANK", "0", "WORLD_SIZE", "1", "MASTER_ADDR", "127.0.0.1", "MASTER_PORT", "" + Ports.free())
+                .forEach(jvm::environment);
+        ChildJvm.Outcome outcome = jvm.property("nccl4j.engine", "host")
+                .property("nccl4j.conformance.reports", folder)
+                .run(Main.class, "conformance", "--compare-engines", "--only", "^Get(Version|UniqueId): null");
+        assertEquals(0, outcome.exitCode(), outcome.output());
+        assertEquals(
+                Map.of("GetVersion: null", "kept", "GetUniqueId: null", "ncclInvalidArgument"),
+                EngineResults.read(results).bySubject());
     }
 
     @Test

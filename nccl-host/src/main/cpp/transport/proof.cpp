@@ -1,0 +1,131 @@
+// proof.cpp: the messages of proof.h.
+
+#include "transport/proof.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/processors.h"
+
+namespace host {
+
+namespace {
+
+/** Bytes of a greeting up to its library, which all protocols have, and with it. */
+constexpr size_t kCommonBytes = offsetof(Greeting, library);
+constexpr size_t kLibraryBytes = offsetof(Greeting, challenge);
+
+std::string bytesOf(const Greeting& greeting) { return {reinterpret_cast<const char*>(&greeting), sizeof greeting}; }
+
+}  // namespace
+
+Greeting Greeting::make(int rank, int ranks) {
+  Greeting greeting;
+  greeting.rank = rank;
+  greeting.ranks = ranks;
+  greeting.pid = currentProcess();
+  static_assert(sizeof kLibrary <= sizeof greeting.library, "fits a greeting");
+  memcpy(greeting.library, kLibrary, sizeof kLibrary);
+  randomBytes(greeting.challenge.data(), greeting.challenge.size());
+  return greeting;
+}
+
+std::string describeLibrary(uint32_t protocol, const char (&library)[24]) {
+  if (protocol <= kLastUnproven) return protocol == 0 ? "an older nccl4j" : format("an older nccl4j (protocol %u)", protocol);
+  std::string name(library, strnlen(library, sizeof library));
+  for (char& c : name) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return format("nccl4j %s (protocol %u)", name.c_str(), protocol);
+}
+
+Proof::Proof(const Digest& secret, std::string name, const Greeting& own)
+    : secret_(secret), name_(std::move(name)), own_(own) {}
+
+/** True when the whole message is there. It may arrive in pieces. */
+bool Proof::receive(const Fd& socket, void* message, size_t size) {
+  long got = receiveSome(socket.get(), static_cast<char*>(message) + received_, size - received_);
+  if (got < 0) ended_ = true;
+  received_ += static_cast<size_t>(std::max(0L, got));
+  return received_ == size;
+}
+
+/** False until the greeting tells the library. */
+bool Proof::isOtherLibrary() const {
+  const Greeting& other = theirs_.greeting;
+  if (received_ >= kCommonBytes && other.protocol <= kLastUnproven) return true;
+  return received_ >= kLibraryBytes && (other.protocol != own_.protocol || memcmp(other.library, own_.library, sizeof other.library) != 0);
+}
+
+Digest Proof::tag(const char* label, const Greeting& connected, const Greeting& accepted) const {
+  return hmac(secret_, {label, name_, bytesOf(connected), bytesOf(accepted)});
+}
+
+Proof::Step Proof::connect(const Fd& socket) {
+  if (!greeted_) {
+    // The buffers of a new connection have space; one to another host may not stand yet.
+    long sent = sendSome(socket.get(), &own_, sizeof own_);
+    if (sent == 0) return Step::Waiting;
+    if (sent != sizeof own_) return Step::Refused;
+    greeted_ = true;
+  }
+  bool complete = receive(socket, &theirs_, sizeof theirs_);
+  const Greeting& other = theirs_.greeting;
+  if (other.magic == kWireMagic && isOtherLibrary()) return Step::OtherLibrary;
+  if (!complete) return ended_ ? Step::Refused : Step::Waiting;
+  if (!areEqual(theirs_.tag, tag("accept", own_, other))) return Step::Refused;
+  Digest proof = tag("connect", own_, other);
+  return sendSome(socket.get(), proof.data(), proof.size()) == static_cast<long>(proof.size()) ? Step::Proven : Step::Refused;
+}
+
+Proof::Step Proof::accept(const Fd& socket) {
+  Greeting& other = theirs_.greeting;
+  if (!greeted_) {
+    bool complete = receive(socket, &other, sizeof other);
+    bool differs = isOtherLibrary();
+    if (received_ >= sizeof other.magic && other.magic != kWireMagic) return Step::Refused;
+    if (!complete && !differs) return ended_ ? Step::Refused : Step::Waiting;
+    if (!differs || other.protocol > kLastUnproven) {
+      Answer answer;
+      answer.greeting = own_;
+      if (!differs) answer.tag = tag("accept", other, own_);
+      if (sendSome(socket.get(), &answer, sizeof answer) != sizeof answer) return Step::Refused;
+    }
+    if (differs) return Step::OtherLibrary;
+    greeted_ = true;
+    received_ = 0;
+  }
+  if (!receive(socket, tag_.data(), tag_.size())) return ended_ ? Step::Refused : Step::Waiting;
+  return areEqual(tag_, tag("connect", other, own_)) ? Step::Proven : Step::Refused;
+}
+
+bool connectProven(const Digest& secret, const std::string& name, double seconds, Fd& out, const NetworkAddress* address) {
+  double deadline = now() + seconds;
+  Proof proof(secret, name);
+  Fd socket;
+  for (;;) {
+    if (!socket.valid() && address != nullptr) socket = connectTo(*address);
+    if (!socket.valid()) {
+      Connect result = connectTo(name, socket);
+      if (result == Connect::Refused) return false;
+    }
+    if (socket.valid()) {
+      Proof::Step step = proof.connect(socket);
+      if (step == Proof::Step::Proven) break;
+      if (step != Proof::Step::Waiting) return false;
+    }
+    double left = deadline - now();
+    if (left <= 0) return false;
+    std::vector<pollfd> polled;
+    if (socket.valid()) polled.push_back({socket.get(), proof.connectEvents(), 0});
+    pollAll(polled, socket.valid() ? static_cast<int>(std::min(left, 1000.0) * 1000) + 1 : 1);
+  }
+  out = std::move(socket);
+  return true;
+}
+
+}  // namespace host

@@ -1,0 +1,116 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.internal.operation.Operation;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/**
+ * Operations of one communicator that a batch has recorded for later launches, and the resources that they keep until
+ * {@link #release}. For the communicator's thread.
+ */
+final class RecordedOperations {
+    private final Operation[] operations;
+    /** By operation; null for one without a configuration. */
+    private final CollectiveConfig[] configs;
+    /** By operation. */
+    private final CudaStream[] streams;
+
+    private final List<DeviceBuffer<?>> buffers = new ArrayList<>();
+    private final List<Object> pinned;
+
+    /** Copies the operations of a batch, and takes over its pins. The batch is to be discarded then. */
+    RecordedOperations(Batch batch, CommunicatorCore core) {
+        if (!batch.deferred().isEmpty()) {
+            throw new IllegalArgumentException("a plan can only have operations on data, not "
+                    + batch.deferred().get(0));
+        }
+        for (CommunicatorCore one : batch.communicators()) {
+            if (one != core) {
+                throw new IllegalArgumentException(
+                        "a plan can only have operations of its communicator: " + core + ", not of " + one);
+            }
+        }
+        int count = batch.operations();
+        operations = new Operation[count];
+        configs = new CollectiveConfig[count];
+        streams = new CudaStream[count];
+        for (int i = 0; i < count; i++) {
+            operations[i] = new Operation();
+            operations[i].set(batch.all()[i]);
+            configs[i] = batch.config(operations[i]);
+        }
+        pinned = batch.takePins();
+        for (Object one : pinned) {
+            if (one instanceof DeviceBuffer<?> buffer) {
+                buffers.add(buffer);
+            } else if (one instanceof CudaStream stream) {
+                assign(stream);
+            }
+        }
+    }
+
+    private void assign(CudaStream stream) {
+        for (int i = 0; i < operations.length; i++) {
+            if (operations[i].stream() == stream.handle) {
+                streams[i] = stream;
+            }
+        }
+    }
+
+    boolean isEmpty() {
+        return operations.length == 0;
+    }
+
+    /** The operation if there is only one, and that has no configuration; else null. */
+    Operation only() {
+        return operations.length == 1 && configs[0] == null ? operations[0] : null;
+    }
+
+    /** Throws if the memory of a buffer is that of other code, and can't be accessed any more. */
+    void checkMemory() {
+        for (DeviceBuffer<?> buffer : buffers) {
+            buffer.checkMemory();
+        }
+    }
+
+    /** Adds the operations to a batch, which launches them while the resource is pinned. */
+    void addTo(Batch batch, CommunicatorCore core, Resource resource) {
+        batch.pin(resource);
+        if (CudaGraph.ofThread() != null) {
+            // The graph keeps the buffers for its launches.
+            buffers.forEach(batch::pin);
+        }
+        for (int i = 0; i < operations.length; i++) {
+            if (configs[i] == null) {
+                batch.add(core, operations[i], streams[i]);
+            } else {
+                add(batch, core, i);
+            }
+        }
+    }
+
+    private void add(Batch batch, CommunicatorCore core, int index) {
+        ConfiguredCall call = ConfiguredCall.begin(core, configs[index], streams[index]);
+        boolean added = false;
+        try {
+            batch.check(call);
+            batch.add(core, operations[index], streams[index]);
+            batch.take(call);
+            added = true;
+        } finally {
+            if (!added) {
+                call.close();
+            }
+        }
+    }
+
+    void release() {
+        pinned.forEach(Batch::unpin);
+    }
+
+    @Override
+    public String toString() {
+        return Arrays.stream(operations).map(Operation::describe).toList().toString();
+    }
+}

@@ -1,0 +1,136 @@
+package io.github.nccl4j.tests.launch;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.CudaStream;
+import io.github.nccl4j.highlevel.Device;
+import io.github.nccl4j.highlevel.DeviceBuffer;
+import io.github.nccl4j.highlevel.Element.Int64;
+import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.NcclRemoteException;
+import io.github.nccl4j.highlevel.ReduceOp;
+import io.github.nccl4j.launch.RankInfo;
+import io.github.nccl4j.launch.TcpStore;
+import io.github.nccl4j.tests.ChildJvm;
+import io.github.nccl4j.tests.ChildJvm.Outcome;
+import io.github.nccl4j.tests.ChildJvm.Running;
+import io.github.nccl4j.tools.Main;
+import io.github.nccl4j.tools.launch.ChildProcesses;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** The host engine between hosts, which are network namespaces: ranks of one of them share memory, those of two connect by TCP. */
+@Timeout(600)
+@Tag("alone")
+class HostsEngineTest {
+    private static final Duration LIMIT = Duration.ofMinutes(9);
+
+    /** Before each test, not before all: the report of a class that is skipped as a whole names no tests. */
+    @BeforeEach
+    void requireHosts() {
+        Hosts.require();
+    }
+
+    private static List<ChildJvm> ranks(Hosts hosts, List<Integer> hostOfRank) {
+        List<ChildJvm> ranks = new ArrayList<>();
+        for (int rank = 0; rank < hostOfRank.size(); rank++) {
+            int host = hostOfRank.get(rank);
+            List<Integer> before = hostOfRank.subList(0, rank);
+            ranks.add(new ChildJvm()
+                    .by(hosts.on(host))
+                    .limit(LIMIT)
+                    .option("-XX:TieredStopAtLevel=1")
+                    .property("nccl4j.engine", "host")
+                    .environment("RANK", "" + rank)
+                    .environment("WORLD_SIZE", "" + hostOfRank.size())
+                    .environment("LOCAL_RANK", "" + count(before, host))
+                    .environment("LOCAL_WORLD_SIZE", "" + count(hostOfRank, host))
+                    .environment("MASTER_ADDR", Hosts.address(0))
+                    .environment("MASTER_PORT", "29500"));
+        }
+        return ranks;
+    }
+
+    private static long count(List<Integer> hosts, int host) {
+        return hosts.stream().filter(one -> one == host).count();
+    }
+
+    private static List<Integer> numbers(String text) {
+        return Stream.of(text.split(" ")).map(Integer::valueOf).toList();
+    }
+
+    @ParameterizedTest
+    @CsvSource({"0 0 1 1, , 1", "0 1 2, eth, 0"})
+    void everyOperationIsRight(String hostOfRank, String interfaces, int sharedMemory) throws IOException {
+        List<Integer> hostOf = numbers(hostOfRank);
+        try (Hosts hosts =
+                Hosts.connected(1 + hostOf.stream().max(Integer::compare).orElseThrow())) {
+            List<Running> running = new ArrayList<>();
+            for (ChildJvm rank : ranks(hosts, hostOf)) {
+                rank.environment("NCCL4J_HOST_SHARED_MEMORY", "" + sharedMemory);
+                if (interfaces != null) {
+                    rank.environment("NCCL_SOCKET_IFNAME", interfaces);
+                }
+                running.add(rank.start(Main.class, "conformance", "--engine", "host"));
+            }
+            for (Running rank : running) {
+                Outcome outcome = rank.await();
+                assertEquals(0, outcome.exitCode(), outcome.output());
+            }
+        }
+    }
+
+    /** Adds until another rank is lost. */
+    public static final class AddingRank {
+        private AddingRank() {}
+
+        public static void main(String[] args) {
+            try (TcpStore store = TcpStore.open(RankInfo.fromEnvironment());
+                    Communicator communicator =
+                            Communicator.builder().device(Device.host()).create(store);
+                    CudaStream stream = CudaStream.nonBlocking(Device.host());
+                    DeviceBuffer<Int64> sum = Device.host().allocate(ElementType.INT64, 1000)) {
+                System.out.println("process " + ProcessHandle.current().pid());
+                while (true) {
+                    communicator.allReduce(sum, ReduceOp.MAX, stream);
+                    communicator.work(stream).await();
+                }
+            } catch (NcclRemoteException lost) {
+                // The engine or the store notices it first, and names the rank in another line.
+                String message = lost.getMessage().replace('\n', ' ');
+                System.out.println("at " + System.currentTimeMillis() + " lost: " + message);
+                System.exit(3);
+            }
+        }
+    }
+
+    @Test
+    void theDeathOfAProcessOnAnotherHostIsNoticedAtOnce() throws IOException {
+        try (Hosts hosts = Hosts.connected(2)) {
+            List<Running> running = new ArrayList<>();
+            for (ChildJvm rank : ranks(hosts, List.of(0, 0, 1))) {
+                running.add(rank.start(AddingRank.class));
+            }
+            running.forEach(rank -> rank.awaitText("process "));
+            ChildProcesses.kill(running.get(2).process());
+            long killed = System.currentTimeMillis();
+            for (Running rank : running.subList(0, 2)) {
+                Outcome outcome = rank.await();
+                assertEquals(3, outcome.exitCode(), outcome.output());
+                long millis = CutLinksTest.millis(outcome, killed, "lost: .*rank 2");
+                assertTrue(millis < 1000, millis + " ms");
+            }
+        }
+    }
+}
