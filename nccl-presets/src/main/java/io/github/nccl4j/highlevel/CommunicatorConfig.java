@@ -2,6 +2,7 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.config.ConfigField;
 import io.github.nccl4j.internal.config.NativeArguments;
+import io.github.nccl4j.internal.config.ReportedFaults;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.util.Collections;

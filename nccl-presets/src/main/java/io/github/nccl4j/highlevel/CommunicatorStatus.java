@@ -1,6 +1,6 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.internal.communicator.HostName;
+import io.github.nccl4j.internal.log.HostName;
 import io.github.nccl4j.internal.log.Json;
 import io.github.nccl4j.internal.operation.OperationLog;
 import io.github.nccl4j.launch.Rendezvous;

@@ -1,7 +1,9 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.config.FaultyAlgorithm;
+import io.github.nccl4j.internal.config.ReportedFaults;
 import io.github.nccl4j.internal.operation.OperationKind;
+import io.github.nccl4j.internal.operation.RegistrationFaults;
 import java.util.Arrays;
 
 /**

@@ -5,6 +5,7 @@ import io.github.nccl4j.internal.communicator.CommunicatorKey;
 import io.github.nccl4j.internal.communicator.CommunicatorSettings;
 import io.github.nccl4j.internal.communicator.CommunicatorState;
 import io.github.nccl4j.internal.config.NativeArguments;
+import io.github.nccl4j.internal.config.ReportedFaults;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.Deferred;
 import io.github.nccl4j.internal.threads.Gate;

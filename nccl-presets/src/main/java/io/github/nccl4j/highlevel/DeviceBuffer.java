@@ -1,8 +1,10 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.memory.Bounds;
+import io.github.nccl4j.internal.memory.ElementFormat;
 import io.github.nccl4j.internal.memory.Lifetime;
 import io.github.nccl4j.internal.memory.Segments;
+import io.github.nccl4j.internal.memory.Transfer;
 import java.lang.ref.Reference;
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
@@ -110,12 +112,16 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         }
     }
 
+    private static ElementFormat formatOf(ElementType<?> type) {
+        return Objects.requireNonNull(type, "type").format;
+    }
+
     static <T extends Element> DeviceBuffer<T> allocate(Device device, ElementType<T> type, long length) {
         return owner(
                 device,
                 type,
                 length,
-                MemoryAllocation.allocate(device, MemoryAllocation.allocatedBytes(type, length)),
+                MemoryAllocation.allocate(device, MemoryAllocation.allocatedBytes(formatOf(type), length)),
                 false);
     }
 
@@ -124,7 +130,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
                 Device.host(),
                 type,
                 length,
-                MemoryAllocation.allocatePinned(device, MemoryAllocation.allocatedBytes(type, length)),
+                MemoryAllocation.allocatePinned(device, MemoryAllocation.allocatedBytes(formatOf(type), length)),
                 false);
     }
 
@@ -133,7 +139,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
                 device,
                 type,
                 length,
-                MemoryAllocation.allocateForWindow(device, MemoryAllocation.allocatedBytes(type, length)),
+                MemoryAllocation.allocateForWindow(device, MemoryAllocation.allocatedBytes(formatOf(type), length)),
                 true);
     }
 
@@ -176,13 +182,13 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     public static <T extends Element> DeviceBuffer<T> wrap(
             Device device, ElementType<T> type, Pointer pointer, long length) {
         Objects.requireNonNull(pointer, "pointer");
-        return wrap(device, type, MemoryAllocation.addressOf(type, pointer, length), length, pointer);
+        return wrap(device, type, MemoryAllocation.addressOf(formatOf(type), pointer, length), length, pointer);
     }
 
     private static <T extends Element> DeviceBuffer<T> wrap(
             Device device, ElementType<T> type, long address, long length, Object keptAlive) {
         Objects.requireNonNull(device, "device");
-        MemoryAllocation.checkWrapped(type, address, length);
+        MemoryAllocation.checkWrapped(formatOf(type), address, length);
         return new DeviceBuffer<>(device, type, address, length, null, null, keptAlive, false);
     }
 
@@ -206,7 +212,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @throws ReadOnlyBufferException if the NIO buffer is read-only
      */
     public static <T extends Element> DeviceBuffer<T> wrap(ElementType<T> type, ByteBuffer memory) {
-        long address = MemoryAllocation.addressOf(type, memory);
+        long address = MemoryAllocation.addressOf(formatOf(type), memory);
         DeviceBuffer<T> whole =
                 wrap(Device.host(), type, address, memory.remaining() / type.sizeInBytes(), memory.slice());
         // A slice, since slices alone check the memory that they are in: plain buffers pay nothing for it.
@@ -218,7 +224,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     /** Wraps memory that other code frees when this buffer is closed. */
     static <T extends Element> DeviceBuffer<T> take(
             Device device, ElementType<T> type, long address, long length, Runnable free) {
-        Bounds.checkAddress("address", address, MemoryAllocation.bytes(type, length));
+        Bounds.checkAddress("address", address, MemoryAllocation.bytes(formatOf(type), length));
         return owner(device, type, length, MemoryAllocation.of(device, address, free), false);
     }
 
@@ -473,7 +479,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @throws IllegalArgumentException if the value is out of the range of the integer type
      */
     public void fill(long value) {
-        fillBits(type.bitsOf(value));
+        fillBits(type.format.bitsOf(value));
     }
 
     /**
@@ -483,7 +489,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @throws IllegalArgumentException if the elements are integers
      */
     public void fill(double value) {
-        fillBits(type.bitsOf(value));
+        fillBits(type.format.bitsOf(value));
     }
 
     private void fillBits(long bits) {
@@ -638,7 +644,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     public void copyFrom(byte[] source) {
         Objects.requireNonNull(source, "source");
         checkOpen();
-        Transfer.requireByteElements(type);
+        Transfer.requireByteElements(type.format);
         transfer(ByteBuffer.wrap(source), 0, true);
     }
 
@@ -704,7 +710,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     public void copyTo(byte[] target) {
         Objects.requireNonNull(target, "target");
         checkOpen();
-        Transfer.requireByteElements(type);
+        Transfer.requireByteElements(type.format);
         transfer(ByteBuffer.wrap(target), 0, false);
     }
 
@@ -901,10 +907,10 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     private void transferAsync(Buffer buffer, CudaStream stream, boolean write) {
         MemoryCopy.requireStream(stream, write ? Device.host() : device, write ? device : Device.host());
         checkOpen();
-        int count = Transfer.elements(type, buffer);
+        int count = Transfer.elements(type.format, buffer);
         Bounds.check("offset", 0, count, "length()", length);
-        MemoryCopy.requireAsynchronous(type, buffer);
-        long memory = MemoryCopy.addressOf(type, buffer);
+        MemoryCopy.requireAsynchronous(type.format, buffer);
+        long memory = MemoryCopy.addressOf(type.format, buffer);
         pin();
         MemoryCopy.enqueue(
                 stream, write ? address : memory, write ? memory : address, (long) count * type.sizeInBytes(), () -> {
@@ -920,11 +926,11 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
 
     private void transfer(Buffer buffer, long offset, boolean write) {
         checkOpen();
-        int count = Transfer.elements(type, buffer);
+        int count = Transfer.elements(type.format, buffer);
         Bounds.check("offset", offset, count, "length()", length);
         DeviceBuffer<T> root = acquire();
         try {
-            MemoryCopy.transfer(device, type, addressOf(offset), buffer, count, write);
+            MemoryCopy.transfer(device, type.format, addressOf(offset), buffer, count, write);
         } finally {
             release(root);
         }

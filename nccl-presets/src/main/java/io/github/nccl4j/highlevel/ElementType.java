@@ -12,6 +12,7 @@ import io.github.nccl4j.highlevel.Element.Int8;
 import io.github.nccl4j.highlevel.Element.Uint32;
 import io.github.nccl4j.highlevel.Element.Uint64;
 import io.github.nccl4j.highlevel.Element.Uint8;
+import io.github.nccl4j.internal.memory.ElementFormat;
 import io.github.nccl4j.internal.memory.SmallFloatFormat;
 import java.util.List;
 
@@ -71,28 +72,22 @@ public final class ElementType<T extends Element> {
     private static final List<ElementType<?>> VALUES = List.of(
             INT8, UINT8, INT32, UINT32, INT64, UINT64, FLOAT16, FLOAT32, FLOAT64, BFLOAT16, FLOAT8E4M3, FLOAT8E5M2);
 
-    private final String name;
     private final DataType dataType;
     private final int nativeCode;
-    private final int size;
-    private final Class<?> carrier;
-    private final SmallFloatFormat format;
+    final ElementFormat format;
 
     private ElementType(String name, DataType dataType, Class<?> carrier) {
         this(name, dataType, carrier, null);
     }
 
-    private ElementType(String name, DataType dataType, SmallFloatFormat format) {
-        this(name, dataType, float.class, format);
+    private ElementType(String name, DataType dataType, SmallFloatFormat small) {
+        this(name, dataType, float.class, small);
     }
 
-    private ElementType(String name, DataType dataType, Class<?> carrier, SmallFloatFormat format) {
-        this.name = name;
+    private ElementType(String name, DataType dataType, Class<?> carrier, SmallFloatFormat small) {
         this.dataType = dataType;
         nativeCode = dataType.code();
-        size = dataType.size();
-        this.carrier = carrier;
-        this.format = format;
+        format = new ElementFormat(name, dataType.size(), carrier, small);
     }
 
     /** {@return all twelve types, in the order of NCCL's codes} */
@@ -112,64 +107,17 @@ public final class ElementType<T extends Element> {
 
     /** {@return the size of an element in bytes} */
     public int sizeInBytes() {
-        return size;
-    }
-
-    /** Returns the Java type of an element as a number; {@link DataType#carrier()} is that of its bits. */
-    Class<?> carrier() {
-        return carrier;
+        return format.size();
     }
 
     /** {@return true if elements are floating-point numbers} */
     public boolean isFloat() {
-        return carrier == float.class || carrier == double.class;
+        return format.isFloat();
     }
 
     /** {@return the name, such as "float32"} */
     @Override
     public String toString() {
-        return name;
-    }
-
-    /** Returns the format of a float type of 8 or 16 bits, else null. */
-    SmallFloatFormat format() {
-        return format;
-    }
-
-    /** Returns true if arrays and buffers of a Java type can hold elements of this type, as numbers or as bits. */
-    boolean accepts(Class<?> primitive) {
-        return primitive == carrier || primitive == byte.class && size == 1 || primitive == short.class && size == 2;
-    }
-
-    /** Returns the bits of an integer, after a range check, or rounded to a float type. */
-    long bitsOf(long value) {
-        if (isFloat()) {
-            // From 2^53 on, a double can't represent every long; the nearest double is rounded then.
-            return carrier == float.class && format == null
-                    ? Float.floatToRawIntBits((float) value)
-                    : bitsOf((double) value);
-        }
-        if (size < Long.BYTES) {
-            boolean signed = name.startsWith("int");
-            int bits = 8 * size;
-            long min = signed ? -1L << (bits - 1) : 0;
-            long max = (1L << (signed ? bits - 1 : bits)) - 1;
-            if (value < min || value > max) {
-                throw new IllegalArgumentException(
-                        "value must be in the range of " + name + ", " + min + " to " + max + ": " + value);
-            }
-        }
-        return value;
-    }
-
-    /** Returns the bits of a number, rounded to this type; throws if this is an integer type. */
-    long bitsOf(double value) {
-        if (!isFloat()) {
-            throw new IllegalArgumentException(name + " has integers only: " + value + "; pass an integer");
-        }
-        if (carrier == double.class) {
-            return Double.doubleToRawLongBits(value);
-        }
-        return format == null ? Float.floatToRawIntBits((float) value) : format.encode(value);
+        return format.name();
     }
 }

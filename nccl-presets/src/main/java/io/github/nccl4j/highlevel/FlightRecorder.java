@@ -1,7 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.communicator.CommunicatorSettings;
-import io.github.nccl4j.internal.communicator.HostName;
+import io.github.nccl4j.internal.log.HostName;
 import io.github.nccl4j.internal.log.Json;
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.operation.OperationLog;

@@ -4,12 +4,13 @@ import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.cuda.HostStreams;
 import io.github.nccl4j.internal.cuda.NcclMemory;
 import io.github.nccl4j.internal.memory.Bounds;
+import io.github.nccl4j.internal.memory.ElementFormat;
 import io.github.nccl4j.internal.memory.StalledDevices;
+import io.github.nccl4j.internal.memory.Transfer;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NativeLibrary;
 import java.nio.ByteBuffer;
 import java.nio.ReadOnlyBufferException;
-import java.util.Objects;
 import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.Pointer;
 
@@ -104,37 +105,36 @@ record MemoryAllocation(long address, Runnable free) {
     }
 
     /** Returns the size of memory to allocate: at least 1 byte, so that every buffer has an address. */
-    static long allocatedBytes(ElementType<?> type, long length) {
+    static long allocatedBytes(ElementFormat type, long length) {
         return Math.max(1, bytes(type, length));
     }
 
-    static long bytes(ElementType<?> type, long length) {
-        Objects.requireNonNull(type, "type");
+    static long bytes(ElementFormat type, long length) {
         if (length < 0) {
             throw new IllegalArgumentException("length must be >= 0: " + length);
         }
-        if (length > Long.MAX_VALUE / type.sizeInBytes()) {
-            throw new IllegalArgumentException("length * size of " + type + " must be <= " + Long.MAX_VALUE + ": "
-                    + length + " * " + type.sizeInBytes());
+        if (length > Long.MAX_VALUE / type.size()) {
+            throw new IllegalArgumentException(
+                    "length * size of " + type + " must be <= " + Long.MAX_VALUE + ": " + length + " * " + type.size());
         }
-        return length * type.sizeInBytes();
+        return length * type.size();
     }
 
     /** Checks memory to wrap. */
-    static void checkWrapped(ElementType<?> type, long address, long length) {
+    static void checkWrapped(ElementFormat type, long address, long length) {
         long bytes = bytes(type, length);
         if (address == 0) {
             throw new IllegalArgumentException("address must not be 0");
         }
-        if (address % type.sizeInBytes() != 0) {
+        if (address % type.size() != 0) {
             throw new IllegalArgumentException("address must be a multiple of the size of " + type + ": 0x"
-                    + Long.toHexString(address) + " % " + type.sizeInBytes() + " != 0");
+                    + Long.toHexString(address) + " % " + type.size() + " != 0");
         }
         Bounds.checkAddress("address", address, bytes);
     }
 
     /** Returns the address of a pointer's position, from which on it must have the elements. */
-    static long addressOf(ElementType<?> type, Pointer pointer, long length) {
+    static long addressOf(ElementFormat type, Pointer pointer, long length) {
         long bytes = bytes(type, length);
         if (pointer.isNull()) {
             throw new IllegalArgumentException("pointer must not be NULL");
@@ -142,15 +142,14 @@ record MemoryAllocation(long address, Runnable free) {
         long size = pointer.sizeof();
         if (pointer.limit() > 0 && bytes > (pointer.limit() - pointer.position()) * size) {
             throw new IndexOutOfBoundsException("length * size of " + type + " must be <= the bytes of the pointer: "
-                    + length + " * " + type.sizeInBytes() + " > "
+                    + length + " * " + type.size() + " > "
                     + (pointer.limit() - pointer.position()) * size);
         }
         return pointer.address() + pointer.position() * size;
     }
 
     /** Returns the address of the position of a direct buffer, which must have whole elements. */
-    static long addressOf(ElementType<?> type, ByteBuffer memory) {
-        Objects.requireNonNull(type, "type");
+    static long addressOf(ElementFormat type, ByteBuffer memory) {
         if (!memory.isDirect()) {
             throw new IllegalArgumentException("memory must be direct: " + memory);
         }

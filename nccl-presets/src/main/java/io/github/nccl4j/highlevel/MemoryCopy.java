@@ -3,6 +3,8 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.cuda.HostStreams;
 import io.github.nccl4j.internal.memory.Address;
+import io.github.nccl4j.internal.memory.ElementFormat;
+import io.github.nccl4j.internal.memory.Transfer;
 import java.lang.ref.Reference;
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
@@ -83,7 +85,7 @@ final class MemoryCopy {
     }
 
     /** Copies the remaining elements of a NIO buffer to a device's memory, or the other way; converts if necessary. */
-    static void transfer(Device device, ElementType<?> type, long address, Buffer buffer, int count, boolean write) {
+    static void transfer(Device device, ElementFormat type, long address, Buffer buffer, int count, boolean write) {
         if (count == 0) {
             return;
         } else if (Transfer.isNative(type, buffer)) {
@@ -96,22 +98,22 @@ final class MemoryCopy {
     }
 
     private static void transferDirectly(
-            Device device, ElementType<?> type, long address, Buffer buffer, int count, boolean write) {
-        long bytes = (long) count * type.sizeInBytes();
+            Device device, ElementFormat type, long address, Buffer buffer, int count, boolean write) {
+        long bytes = (long) count * type.size();
         long memory = addressOf(type, buffer);
         copy(device, write ? address : memory, write ? memory : address, bytes);
         Reference.reachabilityFence(buffer);
     }
 
     /** Returns the address of the position of a direct buffer, whose arena must be open, if its memory has one. */
-    static long addressOf(ElementType<?> type, Buffer buffer) {
+    static long addressOf(ElementFormat type, Buffer buffer) {
         Transfer.requireAccessible(type, buffer);
         return new Pointer(buffer).address() + (long) buffer.position() * Transfer.step(type, buffer);
     }
 
-    private static void convertInPlace(ElementType<?> type, long address, Buffer buffer, int count, boolean write) {
+    private static void convertInPlace(ElementFormat type, long address, Buffer buffer, int count, boolean write) {
         CudaGraph.refuseOnHost("a copy that is done when it returns");
-        int size = type.sizeInBytes();
+        int size = type.size();
         int most = CHUNK_BYTES / size;
         for (int at = 0; at < count; ) {
             int n = Math.min(most, count - at);
@@ -126,8 +128,8 @@ final class MemoryCopy {
     }
 
     private static void convertByStaging(
-            Device device, ElementType<?> type, long address, Buffer buffer, int count, boolean write) {
-        int size = type.sizeInBytes();
+            Device device, ElementFormat type, long address, Buffer buffer, int count, boolean write) {
+        int size = type.size();
         int most = CHUNK_BYTES / size;
         Pointer staging = Pointer.malloc((long) Math.min(most, count) * size);
         if (staging == null || staging.isNull()) {
@@ -166,7 +168,7 @@ final class MemoryCopy {
     }
 
     /** Requires a buffer that a device can access while the caller continues. */
-    static void requireAsynchronous(ElementType<?> type, Buffer buffer) {
+    static void requireAsynchronous(ElementFormat type, Buffer buffer) {
         if (!buffer.isDirect()) {
             throw new IllegalArgumentException(
                     "an asynchronous copy needs a direct buffer, because the garbage collector"

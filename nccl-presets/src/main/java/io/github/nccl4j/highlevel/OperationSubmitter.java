@@ -8,6 +8,7 @@ import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.Operation;
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.operation.OperationLog;
+import io.github.nccl4j.internal.operation.RegistrationFaults;
 import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.internal.threads.SlowPath;
 import io.github.nccl4j.internal.threads.VirtualThreads;

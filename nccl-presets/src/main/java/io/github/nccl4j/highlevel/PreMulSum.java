@@ -43,9 +43,9 @@ public final class PreMulSum<T extends Element> extends ReduceOp implements Auto
     static <T extends Element> PreMulSum<T> create(CommunicatorCore core, ElementType<T> type, double scalar) {
         long bits;
         if (type.isFloat()) {
-            bits = type.bitsOf(scalar);
+            bits = type.format.bitsOf(scalar);
         } else if (scalar == Math.rint(scalar) && scalar >= -0x1p63 && scalar < 0x1p63) {
-            bits = type.bitsOf((long) scalar);
+            bits = type.format.bitsOf((long) scalar);
         } else {
             throw new IllegalArgumentException(
                     "scalar must be an integer from -2^63 to 2^63 - 1 for " + type + ": " + scalar);

@@ -1,8 +1,8 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.internal.communicator.HostName;
 import io.github.nccl4j.internal.config.SharedGpus;
 import io.github.nccl4j.internal.cuda.Cuda;
+import io.github.nccl4j.internal.log.HostName;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;

@@ -2,6 +2,7 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.memory.NativeMemory;
+import io.github.nccl4j.internal.operation.RegistrationFaults;
 
 /**
  * A registration of memory. NCCL may use registered memory directly in operations of a communicator, instead of copying

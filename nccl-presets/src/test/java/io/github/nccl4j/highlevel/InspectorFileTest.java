@@ -5,8 +5,8 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.github.nccl4j.internal.communicator.HostName;
 import io.github.nccl4j.internal.diagnostics.InspectorFile;
+import io.github.nccl4j.internal.log.HostName;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;

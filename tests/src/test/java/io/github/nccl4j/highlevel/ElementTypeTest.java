@@ -96,34 +96,34 @@ class ElementTypeTest {
     })
     void integersHaveTheirRange(String name, long least, long most) {
         ElementType<?> type = type(name);
-        assertEquals(least, type.bitsOf(least));
-        assertEquals(most, type.bitsOf(most));
+        assertEquals(least, type.format.bitsOf(least));
+        assertEquals(most, type.format.bitsOf(most));
         if (type.sizeInBytes() < 8) {
             for (long wrong : new long[] {least - 1, most + 1}) {
                 assertEquals(
                         "value must be in the range of " + name + ", " + least + " to " + most + ": " + wrong,
-                        assertThrows(IllegalArgumentException.class, () -> type.bitsOf(wrong))
+                        assertThrows(IllegalArgumentException.class, () -> type.format.bitsOf(wrong))
                                 .getMessage());
             }
         }
         assertEquals(
                 name + " has integers only: 1.5; pass an integer",
-                assertThrows(IllegalArgumentException.class, () -> type.bitsOf(1.5))
+                assertThrows(IllegalArgumentException.class, () -> type.format.bitsOf(1.5))
                         .getMessage());
     }
 
     @Test
     void floatsHaveTheirBits() {
-        assertEquals(0x3fc00000, ElementType.FLOAT32.bitsOf(1.5));
-        assertEquals(0x3ff8000000000000L, ElementType.FLOAT64.bitsOf(1.5));
-        assertEquals(0x3fc0, ElementType.BFLOAT16.bitsOf(1.5));
-        assertEquals(0x40400000, ElementType.FLOAT32.bitsOf(3L));
-        assertEquals(0x4008000000000000L, ElementType.FLOAT64.bitsOf(3L));
-        assertEquals(0x4200, ElementType.FLOAT16.bitsOf(3L));
+        assertEquals(0x3fc00000, ElementType.FLOAT32.format.bitsOf(1.5));
+        assertEquals(0x3ff8000000000000L, ElementType.FLOAT64.format.bitsOf(1.5));
+        assertEquals(0x3fc0, ElementType.BFLOAT16.format.bitsOf(1.5));
+        assertEquals(0x40400000, ElementType.FLOAT32.format.bitsOf(3L));
+        assertEquals(0x4008000000000000L, ElementType.FLOAT64.format.bitsOf(3L));
+        assertEquals(0x4200, ElementType.FLOAT16.format.bitsOf(3L));
         // Rounded only once, without rounding to double first.
         assertEquals(
                 Float.floatToRawIntBits((float) ((1L << 54) + (1L << 30) + 1)),
-                ElementType.FLOAT32.bitsOf((1L << 54) + (1L << 30) + 1));
+                ElementType.FLOAT32.format.bitsOf((1L << 54) + (1L << 30) + 1));
     }
 
     @Test
@@ -140,7 +140,7 @@ class ElementTypeTest {
                             case 4 -> array == (type.isFloat() ? float.class : int.class);
                             default -> array == (type.isFloat() ? double.class : long.class);
                         };
-                assertEquals(expected, type.accepts(array), type + " from " + array);
+                assertEquals(expected, type.format.accepts(array), type + " from " + array);
             }
         }
         assertTrue(ElementType.FLOAT64.isFloat() && !ElementType.INT64.isFloat());
@@ -150,7 +150,7 @@ class ElementTypeTest {
     @Test
     void typesHaveTheirCodesAndCarriers() {
         List<String> described = ElementType.values().stream()
-                .map(type -> type.nativeCode() + " " + type + " " + type.carrier() + " " + type.format())
+                .map(type -> type.nativeCode() + " " + type + " " + type.format.carrier() + " " + type.format.small())
                 .toList();
         assertEquals(
                 List.of(

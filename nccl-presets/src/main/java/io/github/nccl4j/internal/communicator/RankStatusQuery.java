@@ -1,5 +1,6 @@
 package io.github.nccl4j.internal.communicator;
 
+import io.github.nccl4j.internal.log.HostName;
 import io.github.nccl4j.launch.Inquiry;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;

@@ -1,7 +1,7 @@
 package io.github.nccl4j.internal.diagnostics;
 
 import io.github.nccl4j.highlevel.ProfiledOperation;
-import io.github.nccl4j.internal.communicator.HostName;
+import io.github.nccl4j.internal.log.HostName;
 import io.github.nccl4j.internal.log.Json;
 import java.io.BufferedWriter;
 import java.io.IOException;

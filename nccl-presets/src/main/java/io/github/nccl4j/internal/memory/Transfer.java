@@ -1,6 +1,5 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.memory;
 
-import io.github.nccl4j.internal.memory.SmallFloatFormat;
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -11,7 +10,7 @@ import java.nio.LongBuffer;
 import java.nio.ShortBuffer;
 
 /** Copies elements between NIO buffers and host memory in the device's layout. */
-final class Transfer {
+public final class Transfer {
     private Transfer() {}
 
     /** Returns the primitive type of a buffer, or null for chars, which no element type uses. */
@@ -33,7 +32,7 @@ final class Transfer {
     }
 
     /** Returns the number of remaining elements of a buffer. */
-    static int elements(ElementType<?> type, Buffer buffer) {
+    public static int elements(ElementFormat type, Buffer buffer) {
         if (buffer instanceof ByteBuffer bytes) {
             return elements(type, bytes);
         }
@@ -50,8 +49,8 @@ final class Transfer {
      * machine's byte order, which the buffer must have, so that its elements have the same values in Java: Java creates
      * every buffer in big-endian order.
      */
-    static int elements(ElementType<?> type, ByteBuffer buffer) {
-        int size = type.sizeInBytes();
+    public static int elements(ElementFormat type, ByteBuffer buffer) {
+        int size = type.size();
         if (buffer.remaining() % size != 0) {
             throw new IllegalArgumentException("the buffer's remaining bytes must be a multiple of the size of " + type
                     + ": " + buffer.remaining() + " % " + size + " != 0");
@@ -65,23 +64,23 @@ final class Transfer {
     }
 
     /** Bytes of larger elements are passed in a ByteBuffer. */
-    static void requireByteElements(ElementType<?> type) {
-        if (type.sizeInBytes() != 1) {
+    public static void requireByteElements(ElementFormat type) {
+        if (type.size() != 1) {
             throw new IllegalArgumentException("elements of " + type + " are " + type.carrier()
                     + " in Java: byte; their bytes can be copied by a ByteBuffer");
         }
     }
 
-    private static String bits(ElementType<?> type) {
-        return type.sizeInBytes() == Short.BYTES ? "short or bytes" : "byte";
+    private static String bits(ElementFormat type) {
+        return type.size() == Short.BYTES ? "short or bytes" : "byte";
     }
 
     /** Returns true if the buffer's memory has an address and the device's layout. */
-    static boolean isNative(ElementType<?> type, Buffer buffer) {
+    public static boolean isNative(ElementFormat type, Buffer buffer) {
         if (!buffer.isDirect()) {
             return false;
         }
-        boolean converted = type.format() != null && buffer instanceof FloatBuffer;
+        boolean converted = type.small() != null && buffer instanceof FloatBuffer;
         return !converted && (buffer instanceof ByteBuffer || order(buffer) == ByteOrder.nativeOrder());
     }
 
@@ -89,7 +88,7 @@ final class Transfer {
      * Throws if the memory of a buffer can't be accessed, because its arena is closed or belongs to another thread:
      * Java checks that when an element is read.
      */
-    static void requireAccessible(ElementType<?> type, Buffer buffer) {
+    public static void requireAccessible(ElementFormat type, Buffer buffer) {
         if (buffer.hasRemaining()) {
             put(type, ByteBuffer.allocate(Long.BYTES), buffer, 0, 1);
         }
@@ -109,15 +108,15 @@ final class Transfer {
     }
 
     /** Returns the size in bytes of a position in a buffer: 1 in a ByteBuffer, independent of the elements. */
-    static int step(ElementType<?> type, Buffer buffer) {
-        return buffer instanceof ByteBuffer ? 1 : type.sizeInBytes();
+    public static int step(ElementFormat type, Buffer buffer) {
+        return buffer instanceof ByteBuffer ? 1 : type.size();
     }
 
     /** Copies elements of a buffer, from the {@code at}th after its position on, to memory. */
-    static void put(ElementType<?> type, ByteBuffer memory, Buffer source, int at, int count) {
+    public static void put(ElementFormat type, ByteBuffer memory, Buffer source, int at, int count) {
         int from = source.position() + at;
         if (source instanceof ByteBuffer bytes) {
-            int size = type.sizeInBytes();
+            int size = type.size();
             memory.put(bytes.slice(source.position() + at * size, count * size));
         } else if (source instanceof ShortBuffer shorts) {
             memory.asShortBuffer().put(shorts.slice(from, count));
@@ -127,16 +126,16 @@ final class Transfer {
             memory.asLongBuffer().put(longs.slice(from, count));
         } else if (source instanceof DoubleBuffer doubles) {
             memory.asDoubleBuffer().put(doubles.slice(from, count));
-        } else if (type.format() == null) {
+        } else if (type.small() == null) {
             memory.asFloatBuffer().put(((FloatBuffer) source).slice(from, count));
         } else {
             encode(type, memory, ((FloatBuffer) source).slice(from, count), count);
         }
     }
 
-    private static void encode(ElementType<?> type, ByteBuffer memory, FloatBuffer source, int count) {
-        SmallFloatFormat format = type.format();
-        if (type.sizeInBytes() == 1) {
+    private static void encode(ElementFormat type, ByteBuffer memory, FloatBuffer source, int count) {
+        SmallFloatFormat format = type.small();
+        if (type.size() == 1) {
             for (int i = 0; i < count; i++) {
                 memory.put(i, (byte) format.encode(source.get(i)));
             }
@@ -148,10 +147,10 @@ final class Transfer {
     }
 
     /** Copies elements from memory to a buffer, from the {@code at}th after its position on. */
-    static void get(ElementType<?> type, ByteBuffer memory, Buffer target, int at, int count) {
+    public static void get(ElementFormat type, ByteBuffer memory, Buffer target, int at, int count) {
         int to = target.position() + at;
         if (target instanceof ByteBuffer bytes) {
-            int size = type.sizeInBytes();
+            int size = type.size();
             bytes.slice(target.position() + at * size, count * size).put(memory.slice(0, count * size));
         } else if (target instanceof ShortBuffer shorts) {
             shorts.slice(to, count).put(memory.asShortBuffer().slice(0, count));
@@ -161,16 +160,16 @@ final class Transfer {
             longs.slice(to, count).put(memory.asLongBuffer().slice(0, count));
         } else if (target instanceof DoubleBuffer doubles) {
             doubles.slice(to, count).put(memory.asDoubleBuffer().slice(0, count));
-        } else if (type.format() == null) {
+        } else if (type.small() == null) {
             ((FloatBuffer) target).slice(to, count).put(memory.asFloatBuffer().slice(0, count));
         } else {
             decode(type, memory, ((FloatBuffer) target).slice(to, count), count);
         }
     }
 
-    private static void decode(ElementType<?> type, ByteBuffer memory, FloatBuffer target, int count) {
-        SmallFloatFormat format = type.format();
-        if (type.sizeInBytes() == 1) {
+    private static void decode(ElementFormat type, ByteBuffer memory, FloatBuffer target, int count) {
+        SmallFloatFormat format = type.small();
+        if (type.size() == 1) {
             for (int i = 0; i < count; i++) {
                 target.put(i, format.decode(memory.get(i) & 0xff));
             }

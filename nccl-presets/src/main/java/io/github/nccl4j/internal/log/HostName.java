@@ -1,4 +1,4 @@
-package io.github.nccl4j.internal.communicator;
+package io.github.nccl4j.internal.log;
 
 import java.io.IOException;
 import java.nio.file.Files;

@@ -1,5 +1,7 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.config;
 
+import io.github.nccl4j.highlevel.CtaPolicy;
+import io.github.nccl4j.highlevel.Version;
 import io.github.nccl4j.library.Engine;
 import java.lang.System.Logger.Level;
 import java.util.Map;
@@ -11,7 +13,7 @@ import java.util.concurrent.ConcurrentHashMap;
  * program that may meet one gets a warning, once in a process. docs/known-faults.md names the reports; none was
  * reproduced here.
  */
-final class ReportedFaults {
+public final class ReportedFaults {
     private static final Set<String> WARNED = ConcurrentHashMap.newKeySet();
 
     /** First release that does not lose slots of its network thread on arm64 (nccl#2353). */
@@ -23,14 +25,14 @@ final class ReportedFaults {
     private ReportedFaults() {}
 
     /** Logs a warning if this is its first time in the process. Does nothing for null. */
-    static void warnOnce(String warning) {
+    public static void warnOnce(String warning) {
         if (warning != null && WARNED.add(warning)) {
             System.getLogger("io.github.nccl4j").log(Level.WARNING, warning);
         }
     }
 
     /** Returns the warning about a library on a processor, or null. */
-    static String ofLibrary(Engine engine, Version version, String architecture) {
+    public static String ofLibrary(Engine engine, Version version, String architecture) {
         return engine != Engine.NCCL || !architecture.equals("aarch64") || version.isAtLeast(ARM64)
                 ? null
                 : "NCCL " + version + " may hang on arm64 when ranks communicate through a network; use NCCL " + ARM64
@@ -38,7 +40,7 @@ final class ReportedFaults {
     }
 
     /** Returns the warning about the set fields of a configuration, or null. */
-    static String ofConfig(Engine engine, Version version, Map<String, Object> fields) {
+    public static String ofConfig(Engine engine, Version version, Map<String, Object> fields) {
         return engine != Engine.NCCL || version.isAtLeast(WINDOWS) || fields.get("CTAPolicy") != CtaPolicy.ZERO
                 ? null
                 : "with the policy ZERO of NCCL " + version + ", the first collective between two ranks in symmetric"
@@ -46,7 +48,7 @@ final class ReportedFaults {
     }
 
     /** Returns the warning about the set fields of a configuration for a split, or null. */
-    static String ofSplit(Engine engine, Map<String, Object> fields) {
+    public static String ofSplit(Engine engine, Map<String, Object> fields) {
         return engine != Engine.NCCL || !fields.containsKey("nvlsCTAs")
                 ? null
                 : "if a parent with splitShare has more nvlsCTAs than its child, and the child is the first to run a"
@@ -55,7 +57,7 @@ final class ReportedFaults {
     }
 
     /** Returns the warning about a symmetric window in memory that has another one, or null. */
-    static String ofSharedMemory(Engine engine, Version version) {
+    public static String ofSharedMemory(Engine engine, Version version) {
         return engine != Engine.NCCL || version.isAtLeast(WINDOWS)
                 ? null
                 : "NCCL " + version + " may return wrong elements in symmetric windows that share one allocation, and"

@@ -1,6 +1,9 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.operation;
 
-import io.github.nccl4j.internal.operation.OperationKind;
+import io.github.nccl4j.highlevel.DataType;
+import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.NcclLibrary;
+import io.github.nccl4j.highlevel.Version;
 import io.github.nccl4j.library.Engine;
 import java.lang.System.Logger.Level;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -11,7 +14,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
  *
  * <p>Observed with 2.28.3, 2.28.9 and 2.30.7. The sources of the releases in the constants have the corrections.
  */
-final class RegistrationFaults {
+public final class RegistrationFaults {
     private static final Version FIRST = new Version(2, 27, 3);
     /** First release that copies blocks of any size, and distinguishes the operations of a group. */
     private static final Version ANY_SIZE = new Version(2, 28, 7);
@@ -37,27 +40,27 @@ final class RegistrationFaults {
 
     private RegistrationFaults() {}
 
-    static boolean affect(NcclLibrary library) {
+    public static boolean affect(NcclLibrary library) {
         return affect(library.engine(), library.version());
     }
 
-    static boolean affect(Engine engine, Version version) {
+    public static boolean affect(Engine engine, Version version) {
         return engine != Engine.HOST && version.isAtLeast(FIRST) && !version.isAtLeast(ANY_PLACE);
     }
 
     /** Logs, once in a process, a warning about faults that no single call shows and that therefore can't be refused. */
-    static void warnOnce(NcclLibrary library) {
+    public static void warnOnce(NcclLibrary library) {
         warnOnce(warning(library.engine(), library.version()));
     }
 
-    static void warnOnce(String warning) {
+    public static void warnOnce(String warning) {
         if (warning != null && WARNED.compareAndSet(false, true)) {
             System.getLogger("io.github.nccl4j").log(Level.WARNING, warning);
         }
     }
 
     /** Returns null if there is nothing to warn of. */
-    static String warning(Engine engine, Version version) {
+    public static String warning(Engine engine, Version version) {
         if (engine == Engine.HOST || !version.isAtLeast(DIRECT) || version.isAtLeast(DIRECT_FOR_ALL)) {
             return null;
         }
@@ -72,7 +75,7 @@ final class RegistrationFaults {
                         + ANY_SIZE + " does not";
     }
 
-    static boolean usesKernels(Version version, boolean sendInWindow, boolean recvInWindow) {
+    public static boolean usesKernels(Version version, boolean sendInWindow, boolean recvInWindow) {
         return version.isAtLeast(ONE_WINDOW) ? sendInWindow || recvInWindow : sendInWindow && recvInWindow;
     }
 
@@ -85,7 +88,7 @@ final class RegistrationFaults {
      * @param count the number of elements as in the C function
      * @param size the size of an element in bytes
      */
-    static String wrongResult(Version version, OperationKind operation, long send, long count, int size) {
+    public static String wrongResult(Version version, OperationKind operation, long send, long count, int size) {
         boolean scatters = operation == OperationKind.REDUCE_SCATTER;
         boolean inBlocks = scatters || operation == OperationKind.ALL_GATHER;
         if (!inBlocks && operation != OperationKind.ALL_REDUCE) {
@@ -108,7 +111,7 @@ final class RegistrationFaults {
     }
 
     /** The reason why an all-reduce with AVG fails and makes the communicator unusable, or null. */
-    static String missingAverage(Version version, DataType type) {
+    public static String missingAverage(Version version, DataType type) {
         return !lacksAverage(version, type)
                 ? null
                 : "in symmetric windows, all-reduce has no AVG of "
@@ -117,7 +120,7 @@ final class RegistrationFaults {
     }
 
     /** True if NCCL chooses a kernel for all-reduce with AVG that it does not have. */
-    static boolean lacksAverage(Version version, DataType type) {
+    public static boolean lacksAverage(Version version, DataType type) {
         return switch (type) {
             case FLOAT16, FLOAT32, BFLOAT16, FLOAT8_E4M3, FLOAT8_E5M2 -> version.isAtLeast(NO_AVERAGE);
             default -> false;

@@ -1,9 +1,12 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.config;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 
+import io.github.nccl4j.highlevel.CommunicatorConfig;
+import io.github.nccl4j.highlevel.CtaPolicy;
+import io.github.nccl4j.highlevel.Version;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.testing.TestLog;
 import java.util.List;

@@ -1,4 +1,4 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.operation;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
@@ -6,7 +6,10 @@ import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.github.nccl4j.internal.operation.OperationKind;
+import io.github.nccl4j.highlevel.DataType;
+import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.NcclLibrary;
+import io.github.nccl4j.highlevel.Version;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.testing.TestLog;
 import java.util.List;
