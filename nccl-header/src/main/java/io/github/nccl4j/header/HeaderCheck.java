@@ -13,8 +13,8 @@ import java.util.Set;
 import java.util.TreeSet;
 
 /**
- * Compares our {@code nccl.h} with that of another NCCL release or of VCCL, and our {@code nccl_device.h} with the host part of
- * the other one.
+ * Compares our {@code nccl.h} with that of another NCCL release or of VCCL, our {@code nccl_device.h} with the host part of
+ * the other one, and our headers of {@link Extension}s with others.
  *
  * <p>Every declaration of the other header must be in ours with the same types, values and offsets. Declarations that only our
  * header has must belong to a newer release, according to their comments, or to VCCL.
@@ -123,17 +123,27 @@ public final class HeaderCheck {
     }
 
     /**
-     * Compares {@code nccl.h}, and {@code nccl_device.h} if it is in the same folder.
+     * Compares each header of a folder that we have, too: {@code nccl.h} with {@code nccl_device.h}, and those of the
+     * {@link Extension}s. Compares one header if the path is that of a file, but {@code nccl.h} with the
+     * {@code nccl_device.h} in the same folder.
      *
-     * @param path an {@code nccl.h}, or a folder with one
+     * @param path a header, or a folder with at least one
      * @return a report for each header
      * @throws IOException if a header can't be read
-     * @throws IllegalArgumentException if {@code nccl.h} does not have the form of NCCL's headers, or lacks the macros of the
-     *     release
+     * @throws IllegalArgumentException if a header does not have the form of NCCL's headers, or lacks the macros of the release
      */
     public List<Report> checkAll(Path path) throws IOException {
-        List<Report> reports = new ArrayList<>(List.of(check(path)));
-        checkDevice(path).ifPresent(reports::add);
+        List<Report> reports = new ArrayList<>();
+        for (Extension extension : Extension.values()) {
+            Path header = Files.isDirectory(path) ? path.resolve(extension.file()) : path;
+            if (Files.isRegularFile(header) && header.endsWith(extension.file())) {
+                reports.add(new ExtensionCheck(extension, file.toAbsolutePath().getParent(), layout).check(header));
+            }
+        }
+        if (reports.isEmpty() || Files.exists(path.resolve(NCCL))) {
+            reports.add(0, check(path));
+            checkDevice(path).ifPresent(report -> reports.add(1, report));
+        }
         return reports;
     }
 

@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Set;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
 /** Parses the declarations of a header. Used once, by one thread. */
@@ -32,6 +33,8 @@ final class HeaderParser {
     /** Constants of {@code limits.h} in enumerations. */
     private static final Map<String, Long> LIMITS =
             Map.of("INT_MIN", (long) Integer.MIN_VALUE, "INT_MAX", (long) Integer.MAX_VALUE);
+
+    private static final Pattern OPTIONAL_INT = Pattern.compile("\\b(short|long) int\\b");
 
     private final List<Token> tokens;
     private final Map<String, Macro> macros;
@@ -125,7 +128,7 @@ final class HeaderParser {
         }
         List<Token> code =
                 withoutAttributes(all.stream().filter(HeaderParser::isCode).toList());
-        if (code.isEmpty()) {
+        if (code.isEmpty() || code.get(0).is("static_assert")) {
             return;
         }
         int brace = indexOf(code, "{");
@@ -185,17 +188,37 @@ final class HeaderParser {
     }
 
     private void addAlias(List<Token> code, String since) {
-        String name = code.get(code.size() - 2).text();
-        aliases.put(name, new Alias(name, typeText(code.subList(1, code.size() - 2)), since));
+        int open = indexOf(code, "(");
+        // A pointer to a function: type (*name)(parameters).
+        boolean function = open > 0 && code.get(open + 1).is("*");
+        String name = code.get(function ? open + 2 : code.size() - 2).text();
+        String type;
+        if (function) {
+            String parameters = parameters(code, closing(code, open) + 1).stream()
+                    .map(Parameter::type)
+                    .collect(Collectors.joining(", "));
+            type = typeText(code.subList(1, open)) + " (*)(" + parameters + ")";
+        } else {
+            type = typeText(code.subList(1, code.size() - 2));
+        }
+        aliases.put(name, new Alias(name, type, since));
     }
 
     private void addFunction(List<Token> code, String since) {
         int open = indexOf(code, "(");
-        int close = closing(code, open);
         Token name = code.get(open - 1);
         if (!name.isWord() || open < 2) {
-            throw new IllegalArgumentException("not a prototype: " + text(code.subList(0, close + 1)));
+            throw new IllegalArgumentException("not a prototype: " + text(code.subList(0, closing(code, open) + 1)));
         }
+        Function function =
+                new Function(typeText(code.subList(0, open - 1)), name.text(), parameters(code, open), since);
+        functions.put(name.text(), function);
+        prototypes.add(function);
+    }
+
+    /** The parameters in the parentheses that open at an index. */
+    private static List<Parameter> parameters(List<Token> code, int open) {
+        int close = closing(code, open);
         List<Parameter> parameters = new ArrayList<>();
         List<Token> parameter = new ArrayList<>();
         int depth = 0;
@@ -209,9 +232,7 @@ final class HeaderParser {
                 parameter.add(token);
             }
         }
-        Function function = new Function(typeText(code.subList(0, open - 1)), name.text(), parameters, since);
-        functions.put(name.text(), function);
-        prototypes.add(function);
+        return parameters;
     }
 
     private static void addParameter(List<Parameter> parameters, List<Token> tokens) {
@@ -354,13 +375,13 @@ final class HeaderParser {
         return new Field(typeText(code.subList(0, end - 1)), code.get(end - 1).text(), array, since);
     }
 
-    /** The normalized spelling of a type: one space between words, none before stars. */
+    /** The normalized spelling of a type: one space between words, none before stars, and no int that C allows to omit. */
     private static String typeText(List<Token> tokens) {
         StringBuilder text = new StringBuilder();
         for (Token token : tokens) {
             text.append(token.isWord() && !text.isEmpty() ? " " : "").append(token.text());
         }
-        return text.toString();
+        return OPTIONAL_INT.matcher(text).replaceAll("$1");
     }
 
     private static String text(List<Token> tokens) {

@@ -4,12 +4,33 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.regex.Pattern;
 
 /** Known differences between releases that do not matter, and other facts about {@code nccl.h} for the check. */
 final class Known {
     /** Macros that contain the release, and therefore differ, and include guards. */
     static final Set<String> VERSION_MACROS = Set.of(
-            "NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH", "NCCL_SUFFIX", "NCCL_VERSION_CODE", "NCCL_H_", "NCCL_DEVICE_H_");
+            "NCCL_MAJOR",
+            "NCCL_MINOR",
+            "NCCL_PATCH",
+            "NCCL_SUFFIX",
+            "NCCL_VERSION_CODE",
+            "NCCL_H_",
+            "NCCL_DEVICE_H_",
+            "NCCL_M2N_MAJOR",
+            "NCCL_M2N_MINOR",
+            "NCCL_M2N_PATCH",
+            "NCCL_M2N_VERSION_CODE",
+            "NCCL_M2N_H_",
+            "NCCL_EP_MAJOR",
+            "NCCL_EP_MINOR",
+            "NCCL_EP_PATCH",
+            "NCCL_EP_VERSION_CODE",
+            "NCCL_EP_H_");
+
+    /** Macros of the extensions' headers that are written in terms of the other declarations, and that ours lack. */
+    private static final Pattern HELPERS = Pattern.compile("NCCL_M2N_API|NCCL_EP_(STRUCT_INIT|FIELD_END|HAS_FIELD"
+            + "|STATIC_ASSERT\\w*|\\w+_INIT_INLINE|\\w+_V\\d+_SIZE|\\w+_LAST_FIELD|\\w+_CURRENT_VERSION)");
 
     /** Typedefs that only our header has, in place of CUDA's header. */
     static final Set<String> OWN_ALIASES = Set.of("cudaStream_t", "cudaEvent_t");
@@ -23,12 +44,15 @@ final class Known {
     /** Fields whose initial value contains the size or the release. */
     static final Set<String> RELEASE_FIELDS = Set.of("size", "version");
 
-    /** Other types of opaque handles with the same ABI, by name of the typedef. */
+    /** Other types of opaque handles and functions with the same ABI, by name of the typedef. */
     private static final Map<String, String> HANDLES = Map.of(
             // 2.27.3 to 2.27.7
             "ncclWindow_t", "struct ncclWindow*",
             // 2.30.4, where functions take a pointer to it
-            "ncclParamHandle_t", "struct ncclParamHandle");
+            "ncclParamHandle_t", "struct ncclParamHandle",
+            // The type of a result is the size of an int, too.
+            "ncclEpAllocFn_t", "cudaError_t (*)(void**, size_t, void*)",
+            "ncclEpFreeFn_t", "cudaError_t (*)(void*, void*)");
 
     /** The signatures of an earlier VCCL and of RCCL, which nccl4j binds, too. */
     private static final String ALLTOALLV = "ncclResult_t (const void*, const size_t*, const size_t*, void*, "
@@ -64,6 +88,11 @@ final class Known {
             "size ncclCommProperties_t.ginType", "1");
 
     private Known() {}
+
+    /** True for a macro of an extension's header that our header need not have. */
+    static boolean isHelper(Macro macro) {
+        return HELPERS.matcher(macro.name()).matches() || macro.text().contains("sizeof(");
+    }
 
     /** True if {@code theirs} is an accepted other type of a handle. */
     static boolean isSameHandle(String name, String theirs) {

@@ -172,8 +172,9 @@ public final class Layout {
     }
 
     private static void macro(StringBuilder text, Header header, Header names, Macro macro) {
-        String initialized = header.initializers().get(macro.name());
-        if (initialized != null) {
+        String initialized = header.initializers()
+                .getOrDefault(macro.name(), names.initializers().get(macro.name()));
+        if (initialized != null && header.structs().containsKey(initialized)) {
             text.append(String.format(Locale.ROOT, "  { %s value = %s;%n", initialized, macro.name()));
             for (Field field :
                     common(header.structs().get(initialized), names.structs().get(initialized))) {

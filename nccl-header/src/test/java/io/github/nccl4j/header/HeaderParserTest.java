@@ -86,7 +86,8 @@ class HeaderParserTest {
                 enum plainEnum { C };
                 typedef struct later* later_t;
                 typedef void* any_t;
-                typedef unsigned long size_type;
+                typedef unsigned long int size_type;
+                typedef int (*call_t)(void** p, const char* text);
                 """);
         assertEquals(
                 List.of("tagged s_t", " untagged_t", "plain plain"),
@@ -99,7 +100,11 @@ class HeaderParserTest {
                         .map(type -> type.tag() + " " + type.name())
                         .toList());
         assertEquals(
-                List.of("later_t struct later*", "any_t void*", "size_type unsigned long"),
+                List.of(
+                        "later_t struct later*",
+                        "any_t void*",
+                        "size_type unsigned long",
+                        "call_t int (*)(void**, const char*)"),
                 header.aliases().values().stream()
                         .map(alias -> alias.name() + " " + alias.type())
                         .toList());

@@ -1,6 +1,7 @@
 package io.github.nccl4j.tools;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.header.Extension;
 import io.github.nccl4j.header.HeaderCheck;
 import java.io.IOException;
 import java.io.InputStream;
@@ -23,16 +24,16 @@ import picocli.CommandLine.Spec;
 @Command(
         name = "check-header",
         description = {
-            "Compares the nccl.h of NCCL installations with the header of nccl4j's bindings, and the host functions of "
-                    + "nccl_device.h if it exists.",
+            "Compares the headers of NCCL installations with those of nccl4j's bindings: nccl.h with the host functions of "
+                    + "nccl_device.h, and nccl_m2n.h and nccl_ep.h of NCCL's extensions.",
             "",
             "Each function, constant, enumeration and struct of an installation must be in nccl4j's header with the same types, "
                     + "values and offsets. Declarations that only nccl4j's header has must be of a newer release. Needs a C++ "
-                    + "compiler for layouts: g++, or the one in NCCL4J_CXX. The exit code is 1 if there is a difference.",
+                    + "compiler for layouts and for the extensions: g++, or the one in NCCL4J_CXX. The exit code is 1 if there is a difference.",
             ""
         })
 final class CheckHeaderCommand implements Callable<Integer> {
-    /** Folder of nccl4j's header and of the shims in the bindings' jar. */
+    /** Folder of nccl4j's headers and of the shims in the bindings' jars. */
     private static final String RESOURCES = "/io/github/nccl4j/";
 
     /** Substitutes for the CUDA headers that NCCL's headers include. */
@@ -45,7 +46,7 @@ final class CheckHeaderCommand implements Callable<Integer> {
             description = "Show this help.")
     private boolean help;
 
-    @Parameters(paramLabel = "PATH", arity = "1..*", description = "An nccl.h, or a folder with one.")
+    @Parameters(paramLabel = "PATH", arity = "1..*", description = "A header, or a folder with at least one.")
     private List<Path> paths;
 
     @Spec
@@ -63,6 +64,9 @@ final class CheckHeaderCommand implements Callable<Integer> {
         try {
             Path ours = extract("include/nccl.h", folder.resolve("nccl.h"));
             extract("include/nccl_device.h", folder.resolve("nccl_device.h"));
+            for (Extension extension : Extension.values()) {
+                extract("extensions/include/" + extension.file(), folder.resolve(extension.file()));
+            }
             Path shim = Files.createDirectory(folder.resolve("shim"));
             for (String name : SHIMS) {
                 extract("shim/" + name, shim.resolve(name));
@@ -88,7 +92,7 @@ final class CheckHeaderCommand implements Callable<Integer> {
     private static Path extract(String resource, Path file) throws IOException {
         try (InputStream text = nccl.class.getResourceAsStream(RESOURCES + resource)) {
             if (text == null) {
-                throw new IOException("no such resource in the jar of the bindings: " + RESOURCES + resource);
+                throw new IOException("no such resource in the jars of the bindings: " + RESOURCES + resource);
             }
             Files.copy(text, file);
         }

@@ -35,7 +35,11 @@ class CheckHeaderTest {
     }
 
     private static String ourHeader() throws IOException {
-        try (var text = nccl.class.getResourceAsStream("/io/github/nccl4j/include/nccl.h")) {
+        return resource("include/nccl.h");
+    }
+
+    private static String resource(String name) throws IOException {
+        try (var text = nccl.class.getResourceAsStream("/io/github/nccl4j/" + name)) {
             return new String(text.readAllBytes(), StandardCharsets.UTF_8);
         }
     }
@@ -66,6 +70,18 @@ class CheckHeaderTest {
         assertTrue(outcome.out().startsWith(first + ":\n"), outcome.out());
         assertTrue(outcome.out().substring(0, reports).contains("NCCL_SPLIT_NOCOLOR"), outcome.out());
         assertFalse(outcome.out().substring(reports).contains("NCCL_SPLIT_NOCOLOR"), outcome.out());
+    }
+
+    @Test
+    void headersOfTheExtensionsAreCompared() throws IOException {
+        Files.writeString(folder.resolve("nccl_m2n.h"), resource("extensions/include/nccl_m2n.h"));
+        String changed = resource("extensions/include/nccl_ep.h").replace("unsigned int ndim;", "size_t ndim;");
+        Files.writeString(folder.resolve("nccl_ep.h"), changed);
+        Outcome outcome = check(folder);
+        assertEquals(1, outcome.code(), outcome.toString());
+        assertTrue(outcome.out().startsWith("nccl_m2n.h 0.2.0: 0 differences, "), outcome.out());
+        assertTrue(outcome.out().contains("offset ncclEpTensor_t.data: ours 16, theirs 24"), outcome.out());
+        assertEquals(0, check(folder.resolve("nccl_m2n.h")).code());
     }
 
     @Test
