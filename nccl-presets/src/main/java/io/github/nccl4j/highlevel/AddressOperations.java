@@ -41,8 +41,8 @@ public final class AddressOperations {
      * @param stream the stream
      */
     public void allReduce(long send, long recv, long count, DataType type, ReduceOp op, CudaStream stream) {
-        checks.addresses(OperationKind.ALL_REDUCE, send, recv, count, type, op, 0, stream);
-        operations.submit(OperationKind.ALL_REDUCE, send, recv, count, type, op, 0, stream);
+        checks.addresses(OperationKind.ALL_REDUCE, send, recv, count, type, op, 0, stream.nativeStream);
+        operations.submit(OperationKind.ALL_REDUCE, send, recv, count, type, op, 0, stream.nativeStream);
     }
 
     /**
@@ -57,8 +57,8 @@ public final class AddressOperations {
      * @param stream the stream
      */
     public void reduce(long send, long recv, long count, DataType type, ReduceOp op, int root, CudaStream stream) {
-        checks.addresses(OperationKind.REDUCE, send, recv, count, type, op, root, stream);
-        operations.submit(OperationKind.REDUCE, send, recv, count, type, op, root, stream);
+        checks.addresses(OperationKind.REDUCE, send, recv, count, type, op, root, stream.nativeStream);
+        operations.submit(OperationKind.REDUCE, send, recv, count, type, op, root, stream.nativeStream);
     }
 
     /**
@@ -72,8 +72,8 @@ public final class AddressOperations {
      * @param stream the stream
      */
     public void broadcast(long send, long recv, long count, DataType type, int root, CudaStream stream) {
-        checks.addresses(OperationKind.BROADCAST, send, recv, count, type, null, root, stream);
-        operations.submit(OperationKind.BROADCAST, send, recv, count, type, null, root, stream);
+        checks.addresses(OperationKind.BROADCAST, send, recv, count, type, null, root, stream.nativeStream);
+        operations.submit(OperationKind.BROADCAST, send, recv, count, type, null, root, stream.nativeStream);
     }
 
     /**
@@ -86,8 +86,8 @@ public final class AddressOperations {
      * @param stream the stream
      */
     public void allGather(long send, long recv, long count, DataType type, CudaStream stream) {
-        checks.addresses(OperationKind.ALL_GATHER, send, recv, count, type, null, 0, stream);
-        operations.submit(OperationKind.ALL_GATHER, send, recv, count, type, null, 0, stream);
+        checks.addresses(OperationKind.ALL_GATHER, send, recv, count, type, null, 0, stream.nativeStream);
+        operations.submit(OperationKind.ALL_GATHER, send, recv, count, type, null, 0, stream.nativeStream);
     }
 
     /**
@@ -101,8 +101,8 @@ public final class AddressOperations {
      * @param stream the stream
      */
     public void reduceScatter(long send, long recv, long count, DataType type, ReduceOp op, CudaStream stream) {
-        checks.addresses(OperationKind.REDUCE_SCATTER, send, recv, count, type, op, 0, stream);
-        operations.submit(OperationKind.REDUCE_SCATTER, send, recv, count, type, op, 0, stream);
+        checks.addresses(OperationKind.REDUCE_SCATTER, send, recv, count, type, op, 0, stream.nativeStream);
+        operations.submit(OperationKind.REDUCE_SCATTER, send, recv, count, type, op, 0, stream.nativeStream);
     }
 
     /**
@@ -115,8 +115,8 @@ public final class AddressOperations {
      * @param stream the stream
      */
     public void send(long address, long count, DataType type, int peer, CudaStream stream) {
-        checks.address(address, count, type, peer, stream);
-        operations.submit(OperationKind.SEND, address, address, count, type, null, peer, stream);
+        checks.address(address, count, type, peer, stream.nativeStream);
+        operations.submit(OperationKind.SEND, address, address, count, type, null, peer, stream.nativeStream);
     }
 
     /**
@@ -129,7 +129,7 @@ public final class AddressOperations {
      * @param stream the stream
      */
     public void recv(long address, long count, DataType type, int peer, CudaStream stream) {
-        checks.address(address, count, type, peer, stream);
-        operations.submit(OperationKind.RECV, address, address, count, type, null, peer, stream);
+        checks.address(address, count, type, peer, stream.nativeStream);
+        operations.submit(OperationKind.RECV, address, address, count, type, null, peer, stream.nativeStream);
     }
 }

@@ -1,5 +1,7 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.cuda.NativeStream;
+
 /**
  * The all-to-alls of one communicator with a count for each pair of ranks, and the resources that their plans share.
  * For the communicator's thread.
@@ -23,7 +25,7 @@ final class AllToAllvOperations {
         this.windows = windows;
         this.composed = composed;
         this.streams = streams;
-        buffers = new ExchangeBuffers(core.device());
+        buffers = new ExchangeBuffers(Device.of(core.device()));
     }
 
     CommunicatorCore core() {
@@ -59,7 +61,7 @@ final class AllToAllvOperations {
             DeviceBuffer<T> recv,
             long[] recvCounts,
             long[] recvDisplacements,
-            CudaStream stream) {
+            NativeStream stream) {
         checks.stream(stream);
         if (Batch.current() != null) {
             throw new IllegalStateException(
@@ -86,7 +88,7 @@ final class AllToAllvOperations {
     }
 
     /** Exchanges the elements of a plan. */
-    void exchange(AllToAllvPlan<?> plan, CudaStream stream) {
+    void exchange(AllToAllvPlan<?> plan, NativeStream stream) {
         plan.check(core);
         checks.stream(stream);
         plan.run(stream);

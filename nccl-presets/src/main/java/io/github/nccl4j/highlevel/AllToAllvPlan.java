@@ -2,6 +2,7 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.Element.Int8;
+import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.BlockLayout;
 import io.github.nccl4j.internal.operation.Deferred;
@@ -62,7 +63,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     private final AllToAllvOperations operations;
     private final CommunicatorCore core;
     private final int size;
-    private final CudaStream stream;
+    private final NativeStream stream;
 
     /** Null if the arguments are wrong, which the exchange reports to the other ranks. */
     private DeviceBuffer<T> send;
@@ -89,7 +90,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     private boolean agreed;
     private final Resource resource;
 
-    private AllToAllvPlan(AllToAllvOperations operations, CudaStream stream) {
+    private AllToAllvPlan(AllToAllvOperations operations, NativeStream stream) {
         this.operations = operations;
         core = operations.core();
         this.stream = stream;
@@ -106,7 +107,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
             DeviceBuffer<T> recv,
             long[] recvCounts,
             long[] recvDisplacements,
-            CudaStream stream) {
+            NativeStream stream) {
         AllToAllvPlan<T> plan = new AllToAllvPlan<>(operations, stream);
         try {
             operations.checks().separate(send, recv);
@@ -366,7 +367,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         }
     }
 
-    void run(CudaStream on) {
+    void run(NativeStream on) {
         boolean isRccl = form == AlltoAllvForm.NINE_ARGUMENTS;
         if (!usesNativeCall() || isRccl && Batch.current() != null) {
             operations.composed().exchangeBlocks(send, sends, recv, receives, on);

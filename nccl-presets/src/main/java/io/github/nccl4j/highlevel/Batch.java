@@ -1,6 +1,9 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.communicator.CommunicatorState;
+import io.github.nccl4j.internal.cuda.NativeEvent;
+import io.github.nccl4j.internal.cuda.NativeGraph;
+import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.Deferred;
 import io.github.nccl4j.internal.operation.Operation;
@@ -36,7 +39,7 @@ final class Batch implements CommunicatorCore.OpenGroup {
     private final List<Deferred> deferred = new ArrayList<>();
     private final List<Group> groups = new ArrayList<>();
     /** The last pinned stream; usually also the stream of the next operation. */
-    private CudaStream lastStream;
+    private NativeStream lastStream;
     /** True if a rank may send to itself or receive from itself. */
     private boolean toSelf;
     /** True if a call may have to precede the others. */
@@ -159,7 +162,7 @@ final class Batch implements CommunicatorCore.OpenGroup {
             int op,
             int peer,
             long extra,
-            CudaStream stream) {
+            NativeStream stream) {
         Operation next = next(communicator, stream);
         toSelf |= (code == OperationKind.Code.SEND || code == OperationKind.Code.RECV) && peer == communicator.rank();
         next.set(code, send, recv, count, type, op, peer, extra, stream.handle);
@@ -167,7 +170,7 @@ final class Batch implements CommunicatorCore.OpenGroup {
     }
 
     /** Adds an operation of a plan, which keeps its buffers. */
-    void add(CommunicatorCore communicator, Operation planned, CudaStream stream) {
+    void add(CommunicatorCore communicator, Operation planned, NativeStream stream) {
         Operation next = next(communicator, stream);
         toSelf |= planned.isTransfer(OperationKind.SEND, communicator.rank())
                 || planned.isTransfer(OperationKind.RECV, communicator.rank());
@@ -175,13 +178,13 @@ final class Batch implements CommunicatorCore.OpenGroup {
         used++;
     }
 
-    private Operation next(CommunicatorCore communicator, CudaStream stream) {
+    private Operation next(CommunicatorCore communicator, NativeStream stream) {
         if (stream != lastStream) {
             stream.pin();
             pinned.add(stream);
             lastStream = stream;
         }
-        CudaGraph graph = CudaGraph.ofThread();
+        NativeGraph graph = NativeGraph.ofThread();
         if (graph != null) {
             communicator.registerGraph(graph);
         }
@@ -232,7 +235,7 @@ final class Batch implements CommunicatorCore.OpenGroup {
 
     /** Keeps a buffer's memory until the batch has ended. */
     void pin(DeviceBuffer<?> buffer) {
-        CudaGraph graph = CudaGraph.ofThread();
+        NativeGraph graph = NativeGraph.ofThread();
         // A graph needs its own reference, even to a buffer that is already pinned.
         if (buffer.isPinnedFor(this) && graph == null) {
             return;
@@ -240,7 +243,7 @@ final class Batch implements CommunicatorCore.OpenGroup {
         buffer.pinFor(this);
         pinned.add(buffer);
         if (graph != null) {
-            graph.keep(buffer);
+            buffer.keepFor(graph);
         }
     }
 
@@ -255,7 +258,7 @@ final class Batch implements CommunicatorCore.OpenGroup {
         if (!anyConfigured) {
             return;
         }
-        CudaEvent event = call.event();
+        NativeEvent event = call.event();
         Integer size = call.config().cgaClusterSize();
         for (Object one : pinned) {
             if (!(one instanceof ConfiguredCall other)) {
@@ -369,7 +372,7 @@ final class Batch implements CommunicatorCore.OpenGroup {
     static void unpin(Object one) {
         if (one instanceof DeviceBuffer<?> buffer) {
             buffer.unpinFromBatch();
-        } else if (one instanceof CudaStream stream) {
+        } else if (one instanceof NativeStream stream) {
             stream.unpin();
         } else if (one instanceof Resource resource) {
             resource.unpin();

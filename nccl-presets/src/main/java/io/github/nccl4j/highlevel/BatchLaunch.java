@@ -3,6 +3,7 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.communicator.CommunicatorState;
 import io.github.nccl4j.internal.cuda.Cuda;
+import io.github.nccl4j.internal.cuda.NativeGraph;
 import io.github.nccl4j.internal.failure.BlockingCall;
 import io.github.nccl4j.internal.failure.Status;
 import io.github.nccl4j.internal.memory.Address;
@@ -153,7 +154,7 @@ final class BatchLaunch {
             result = BlockingCall.runToCompletion(
                     this::callAll, () -> communicators().forEach(CommunicatorCore::endInterruptedCall));
         } else {
-            result = CudaGraph.isThreadCapturingCuda() ? Cuda.whileCapturing(this::callAll) : callAll();
+            result = NativeGraph.isThreadCapturingCuda() ? Cuda.whileCapturing(this::callAll) : callAll();
         }
         if (result == nccl.ncclInProgress) {
             awaitAll();

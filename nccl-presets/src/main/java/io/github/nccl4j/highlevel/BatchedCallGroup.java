@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.internal.operation.OperationKind;
 
 /** Adds the calls to the thread's open batch: used if a group is open or operations must take the slow path. */
@@ -24,7 +25,7 @@ final class BatchedCallGroup extends CallGroup {
     }
 
     @Override
-    void add(OperationKind kind, long send, long recv, long count, int type, int op, int peer, CudaStream stream) {
+    void add(OperationKind kind, long send, long recv, long count, int type, int op, int peer, NativeStream stream) {
         Batch.currentFor(core).add(core, kind.code(), send, recv, count, type, op, peer, 0, stream);
     }
 

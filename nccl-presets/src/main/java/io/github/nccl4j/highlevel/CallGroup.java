@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.internal.operation.BlockLayout;
 import io.github.nccl4j.internal.operation.OperationKind;
 
@@ -12,7 +13,7 @@ abstract class CallGroup implements AutoCloseable {
 
     /** Adds a SEND or RECV of a part of a buffer. */
     final void transfer(
-            OperationKind kind, DeviceBuffer<?> buffer, long offset, long count, int peer, CudaStream stream) {
+            OperationKind kind, DeviceBuffer<?> buffer, long offset, long count, int peer, NativeStream stream) {
         if (count == 0) {
             return;
         }
@@ -24,13 +25,13 @@ abstract class CallGroup implements AutoCloseable {
     }
 
     /** Adds a SEND of one buffer and a RECV of the other. Nothing else may be added. */
-    void exchange(DeviceBuffer<?> send, int to, DeviceBuffer<?> recv, int from, CudaStream stream) {
+    void exchange(DeviceBuffer<?> send, int to, DeviceBuffer<?> recv, int from, NativeStream stream) {
         transfer(OperationKind.SEND, send, 0, send.length, to, stream);
         transfer(OperationKind.RECV, recv, 0, recv.length, from, stream);
     }
 
     /** Adds a SEND or RECV of the block of a rank. */
-    final void transfer(OperationKind kind, DeviceBuffer<?> buffer, BlockLayout blocks, int peer, CudaStream stream) {
+    final void transfer(OperationKind kind, DeviceBuffer<?> buffer, BlockLayout blocks, int peer, NativeStream stream) {
         transfer(kind, buffer, blocks.displacements()[peer], blocks.counts()[peer], peer, stream);
     }
 
@@ -43,7 +44,7 @@ abstract class CallGroup implements AutoCloseable {
             long count,
             ReduceOp op,
             int root,
-            CudaStream stream) {
+            NativeStream stream) {
         if (count == 0) {
             return;
         }
@@ -59,7 +60,7 @@ abstract class CallGroup implements AutoCloseable {
     abstract void pin(ReduceOp op);
 
     abstract void add(
-            OperationKind kind, long send, long recv, long count, int type, int op, int peer, CudaStream stream);
+            OperationKind kind, long send, long recv, long count, int type, int op, int peer, NativeStream stream);
 
     abstract void launch();
 

@@ -441,7 +441,7 @@ public final class CollectiveConfig {
          */
         public Builder launchCompletionEvent(CudaEvent event) {
             Objects.requireNonNull(event, "event");
-            if (event.hasTiming()) {
+            if (event.nativeEvent.hasTiming()) {
                 throw new IllegalArgumentException(
                         "launchCompletionEvent must not record the time, create it with CudaEvent.create: " + event);
             }

@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.communicator.CommunicatorSettings;
+import io.github.nccl4j.internal.cuda.PendingOperations;
 import io.github.nccl4j.internal.failure.BlockingCall;
 import io.github.nccl4j.internal.memory.Leaks;
 import io.github.nccl4j.internal.operation.OperationKind;
@@ -109,6 +110,9 @@ public final class Communicator implements AutoCloseable {
     private final Device device;
     private final FailurePolicy policy;
     private final CommunicatorStreams streams;
+    /** Made on demand, with the lock of the streams held. */
+    private CudaStream ownStream;
+
     private final DerivedCommunicators derived;
     private final CommunicatorWindows windows;
     private final OperationChecks checks;
@@ -160,7 +164,7 @@ public final class Communicator implements AutoCloseable {
             String name) {
         this.device = device;
         this.policy = policy;
-        core = new CommunicatorCore(library, device, blocking, owner, settings, name, new CoreListener());
+        core = new CommunicatorCore(library, device.nativeDevice, blocking, owner, settings, name, new CoreListener());
         derived = new DerivedCommunicators(this);
         Jfr.initialize();
         Profiler.startBySetting();
@@ -713,7 +717,12 @@ public final class Communicator implements AutoCloseable {
      */
     public CudaStream stream() {
         core.requireOpen();
-        return streams.ownStream();
+        synchronized (streams) {
+            if (ownStream == null) {
+                ownStream = new CudaStream(device, streams.ownStream());
+            }
+            return ownStream;
+        }
     }
 
     /**
@@ -741,10 +750,10 @@ public final class Communicator implements AutoCloseable {
      *     stream is being captured
      */
     public Work work(CudaStream stream) {
-        checks.workOf(stream);
+        checks.workOf(stream.nativeStream);
         Gate.Pass pass = core.gate().enter();
         try {
-            return streams.mark(stream);
+            return streams.mark(stream.nativeStream);
         } finally {
             pass.leave();
         }
@@ -769,7 +778,7 @@ public final class Communicator implements AutoCloseable {
     public Work submit(Consumer<CudaStream> operations) {
         Objects.requireNonNull(operations, "operations");
         CudaStream own = stream();
-        checks.workOf(own);
+        checks.workOf(own.nativeStream);
         operations.accept(own);
         return work(own);
     }
@@ -881,7 +890,7 @@ public final class Communicator implements AutoCloseable {
     public <T extends Element> void allReduce(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, CudaStream stream) {
         long count = checks.collective(OperationKind.ALL_REDUCE, send, recv, op, 0);
-        operations.submit(OperationKind.ALL_REDUCE, send, recv, count, op, 0, stream, null);
+        operations.submit(OperationKind.ALL_REDUCE, send, recv, count, op, 0, stream.nativeStream, null);
     }
 
     /**
@@ -900,7 +909,7 @@ public final class Communicator implements AutoCloseable {
     public <T extends Element> void allReduce(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, CudaStream stream, CollectiveConfig config) {
         long count = checks.collective(OperationKind.ALL_REDUCE, send, recv, op, 0);
-        operations.submitConfigured(OperationKind.ALL_REDUCE, send, recv, count, op, 0, stream, config);
+        operations.submitConfigured(OperationKind.ALL_REDUCE, send, recv, count, op, 0, stream.nativeStream, config);
     }
 
     /**
@@ -931,7 +940,7 @@ public final class Communicator implements AutoCloseable {
     public <T extends Element> void reduce(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, int root, CudaStream stream) {
         long count = checks.collective(OperationKind.REDUCE, send, recv, op, root);
-        operations.submit(OperationKind.REDUCE, send, recv, count, op, root, stream, null);
+        operations.submit(OperationKind.REDUCE, send, recv, count, op, root, stream.nativeStream, null);
     }
 
     /**
@@ -956,7 +965,7 @@ public final class Communicator implements AutoCloseable {
             CudaStream stream,
             CollectiveConfig config) {
         long count = checks.collective(OperationKind.REDUCE, send, recv, op, root);
-        operations.submitConfigured(OperationKind.REDUCE, send, recv, count, op, root, stream, config);
+        operations.submitConfigured(OperationKind.REDUCE, send, recv, count, op, root, stream.nativeStream, config);
     }
 
     /**
@@ -986,7 +995,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void broadcast(DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream) {
         long count = checks.collective(OperationKind.BROADCAST, send, recv, null, root);
-        operations.submit(OperationKind.BROADCAST, send, recv, count, null, root, stream, null);
+        operations.submit(OperationKind.BROADCAST, send, recv, count, null, root, stream.nativeStream, null);
     }
 
     /**
@@ -1005,7 +1014,8 @@ public final class Communicator implements AutoCloseable {
     public <T extends Element> void broadcast(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream, CollectiveConfig config) {
         long count = checks.collective(OperationKind.BROADCAST, send, recv, null, root);
-        operations.submitConfigured(OperationKind.BROADCAST, send, recv, count, null, root, stream, config);
+        operations.submitConfigured(
+                OperationKind.BROADCAST, send, recv, count, null, root, stream.nativeStream, config);
     }
 
     /**
@@ -1033,7 +1043,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void allGather(DeviceBuffer<T> send, DeviceBuffer<T> recv, CudaStream stream) {
         long count = checks.collective(OperationKind.ALL_GATHER, send, recv, null, 0);
-        operations.submit(OperationKind.ALL_GATHER, send, recv, count, null, 0, stream, null);
+        operations.submit(OperationKind.ALL_GATHER, send, recv, count, null, 0, stream.nativeStream, null);
     }
 
     /**
@@ -1051,7 +1061,7 @@ public final class Communicator implements AutoCloseable {
     public <T extends Element> void allGather(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, CudaStream stream, CollectiveConfig config) {
         long count = checks.collective(OperationKind.ALL_GATHER, send, recv, null, 0);
-        operations.submitConfigured(OperationKind.ALL_GATHER, send, recv, count, null, 0, stream, config);
+        operations.submitConfigured(OperationKind.ALL_GATHER, send, recv, count, null, 0, stream.nativeStream, config);
     }
 
     /**
@@ -1069,7 +1079,7 @@ public final class Communicator implements AutoCloseable {
     public <T extends Element> void reduceScatter(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, CudaStream stream) {
         long count = checks.collective(OperationKind.REDUCE_SCATTER, send, recv, op, 0);
-        operations.submit(OperationKind.REDUCE_SCATTER, send, recv, count, op, 0, stream, null);
+        operations.submit(OperationKind.REDUCE_SCATTER, send, recv, count, op, 0, stream.nativeStream, null);
     }
 
     /**
@@ -1088,7 +1098,8 @@ public final class Communicator implements AutoCloseable {
     public <T extends Element> void reduceScatter(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, CudaStream stream, CollectiveConfig config) {
         long count = checks.collective(OperationKind.REDUCE_SCATTER, send, recv, op, 0);
-        operations.submitConfigured(OperationKind.REDUCE_SCATTER, send, recv, count, op, 0, stream, config);
+        operations.submitConfigured(
+                OperationKind.REDUCE_SCATTER, send, recv, count, op, 0, stream.nativeStream, config);
     }
 
     /**
@@ -1106,9 +1117,9 @@ public final class Communicator implements AutoCloseable {
     public <T extends Element> void allToAll(DeviceBuffer<T> send, DeviceBuffer<T> recv, CudaStream stream) {
         if (hasAllToAll) {
             long count = checks.collective(OperationKind.ALL_TO_ALL, send, recv, null, 0);
-            operations.submit(OperationKind.ALL_TO_ALL, send, recv, count, null, 0, stream, null);
+            operations.submit(OperationKind.ALL_TO_ALL, send, recv, count, null, 0, stream.nativeStream, null);
         } else {
-            composed.allToAll(send, recv, stream);
+            composed.allToAll(send, recv, stream.nativeStream);
         }
     }
 
@@ -1127,7 +1138,7 @@ public final class Communicator implements AutoCloseable {
     public <T extends Element> void allToAll(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, CudaStream stream, CollectiveConfig config) {
         long count = checks.collective(OperationKind.ALL_TO_ALL, send, recv, null, 0);
-        operations.submitConfigured(OperationKind.ALL_TO_ALL, send, recv, count, null, 0, stream, config);
+        operations.submitConfigured(OperationKind.ALL_TO_ALL, send, recv, count, null, 0, stream.nativeStream, config);
     }
 
     /**
@@ -1147,9 +1158,9 @@ public final class Communicator implements AutoCloseable {
         if (hasGather) {
             long count = checks.collective(OperationKind.GATHER, send, recv, null, root);
             DeviceBuffer<T> used = recv == null ? send : recv;
-            operations.submit(OperationKind.GATHER, send, used, count, null, root, stream, null);
+            operations.submit(OperationKind.GATHER, send, used, count, null, root, stream.nativeStream, null);
         } else {
-            composed.gather(send, recv, root, stream);
+            composed.gather(send, recv, root, stream.nativeStream);
         }
     }
 
@@ -1170,7 +1181,7 @@ public final class Communicator implements AutoCloseable {
     public <T extends Element> void gather(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream, CollectiveConfig config) {
         long count = checks.collective(OperationKind.GATHER, send, recv, null, root);
-        operations.submitConfigured(OperationKind.GATHER, send, recv, count, null, root, stream, config);
+        operations.submitConfigured(OperationKind.GATHER, send, recv, count, null, root, stream.nativeStream, config);
     }
 
     /**
@@ -1203,9 +1214,9 @@ public final class Communicator implements AutoCloseable {
         if (hasScatter) {
             long count = checks.collective(OperationKind.SCATTER, send, recv, null, root);
             DeviceBuffer<T> used = send == null ? recv : send;
-            operations.submit(OperationKind.SCATTER, used, recv, count, null, root, stream, null);
+            operations.submit(OperationKind.SCATTER, used, recv, count, null, root, stream.nativeStream, null);
         } else {
-            composed.scatter(send, recv, root, stream);
+            composed.scatter(send, recv, root, stream.nativeStream);
         }
     }
 
@@ -1226,7 +1237,7 @@ public final class Communicator implements AutoCloseable {
     public <T extends Element> void scatter(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream, CollectiveConfig config) {
         long count = checks.collective(OperationKind.SCATTER, send, recv, null, root);
-        operations.submitConfigured(OperationKind.SCATTER, send, recv, count, null, root, stream, config);
+        operations.submitConfigured(OperationKind.SCATTER, send, recv, count, null, root, stream.nativeStream, config);
     }
 
     /**
@@ -1258,7 +1269,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void send(DeviceBuffer<T> buffer, int peer, CudaStream stream) {
         checks.transferPeer(peer);
-        operations.submit(OperationKind.SEND, buffer, buffer, buffer.length, null, peer, stream, null);
+        operations.submit(OperationKind.SEND, buffer, buffer, buffer.length, null, peer, stream.nativeStream, null);
     }
 
     /**
@@ -1274,7 +1285,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void recv(DeviceBuffer<T> buffer, int peer, CudaStream stream) {
         checks.transferPeer(peer);
-        operations.submit(OperationKind.RECV, buffer, buffer, buffer.length, null, peer, stream, null);
+        operations.submit(OperationKind.RECV, buffer, buffer, buffer.length, null, peer, stream.nativeStream, null);
     }
 
     /**
@@ -1292,7 +1303,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void sendRecv(
             DeviceBuffer<T> send, int to, DeviceBuffer<T> recv, int from, CudaStream stream) {
-        composed.sendRecv(send, to, recv, from, stream);
+        composed.sendRecv(send, to, recv, from, stream.nativeStream);
     }
 
     /* Operations with a count for each rank. */
@@ -1313,7 +1324,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void allGatherv(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, long[] counts, long[] displacements, CudaStream stream) {
-        composed.allGatherv(send, recv, counts, displacements, stream);
+        composed.allGatherv(send, recv, counts, displacements, stream.nativeStream);
     }
 
     /**
@@ -1338,7 +1349,7 @@ public final class Communicator implements AutoCloseable {
             long[] displacements,
             int root,
             CudaStream stream) {
-        composed.gatherv(send, recv, counts, displacements, root, stream);
+        composed.gatherv(send, recv, counts, displacements, root, stream.nativeStream);
     }
 
     /**
@@ -1351,7 +1362,7 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void gatherv(DeviceBuffer<T> send, int root, CudaStream stream) {
-        composed.gatherv(send, root, stream);
+        composed.gatherv(send, root, stream.nativeStream);
     }
 
     /**
@@ -1376,7 +1387,7 @@ public final class Communicator implements AutoCloseable {
             DeviceBuffer<T> recv,
             int root,
             CudaStream stream) {
-        composed.scatterv(send, counts, displacements, recv, root, stream);
+        composed.scatterv(send, counts, displacements, recv, root, stream.nativeStream);
     }
 
     /**
@@ -1389,7 +1400,7 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void scatterv(DeviceBuffer<T> recv, int root, CudaStream stream) {
-        composed.scatterv(recv, root, stream);
+        composed.scatterv(recv, root, stream.nativeStream);
     }
 
     /**
@@ -1407,7 +1418,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void reduceScatterv(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, long[] counts, ReduceOp op, CudaStream stream) {
-        composed.reduceScatterv(send, recv, counts, op, stream);
+        composed.reduceScatterv(send, recv, counts, op, stream.nativeStream);
     }
 
     /**
@@ -1443,7 +1454,8 @@ public final class Communicator implements AutoCloseable {
             long[] recvCounts,
             long[] recvDisplacements,
             CudaStream stream) {
-        allToAllvOperations.exchange(send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements, stream);
+        allToAllvOperations.exchange(
+                send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements, stream.nativeStream);
     }
 
     /**
@@ -1471,7 +1483,8 @@ public final class Communicator implements AutoCloseable {
             long[] recvCounts,
             long[] recvDisplacements,
             CudaStream stream) {
-        composed.allToAllv(send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements, stream);
+        composed.allToAllv(
+                send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements, stream.nativeStream);
     }
 
     /**
@@ -1516,7 +1529,7 @@ public final class Communicator implements AutoCloseable {
      *     being captured
      */
     public <T extends Element> void allToAllv(AllToAllvPlan<T> plan, CudaStream stream) {
-        allToAllvOperations.exchange(plan, stream);
+        allToAllvOperations.exchange(plan, stream.nativeStream);
     }
 
     /* One-sided operations. */
@@ -1545,7 +1558,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void putSignal(
             DeviceBuffer<T> elements, Window window, long offset, int peer, CudaStream stream) {
-        oneSidedOperations.putSignal(elements, window, offset, peer, stream);
+        oneSidedOperations.putSignal(elements, window, offset, peer, stream.nativeStream);
     }
 
     /**
@@ -1558,7 +1571,7 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclLibraryException if the library lacks the function
      */
     public void signal(int peer, CudaStream stream) {
-        oneSidedOperations.signal(peer, stream);
+        oneSidedOperations.signal(peer, stream.nativeStream);
     }
 
     /**
@@ -1586,7 +1599,7 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclLibraryException if the library lacks the function
      */
     public void waitSignal(CudaStream stream, SignalWait... waits) {
-        oneSidedOperations.waitSignal(stream, waits);
+        oneSidedOperations.waitSignal(stream.nativeStream, waits);
     }
 
     /** {@return the operations on plain addresses, for memory without a {@link DeviceBuffer}; always the same object} */

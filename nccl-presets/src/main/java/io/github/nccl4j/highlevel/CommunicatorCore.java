@@ -9,6 +9,11 @@ import io.github.nccl4j.internal.communicator.PeerWatch;
 import io.github.nccl4j.internal.communicator.ProcessRanks;
 import io.github.nccl4j.internal.communicator.RankStatusQuery;
 import io.github.nccl4j.internal.cuda.Cuda;
+import io.github.nccl4j.internal.cuda.NativeDevice;
+import io.github.nccl4j.internal.cuda.NativeGraph;
+import io.github.nccl4j.internal.cuda.OperationWait;
+import io.github.nccl4j.internal.cuda.PendingOperations;
+import io.github.nccl4j.internal.cuda.PendingReleases;
 import io.github.nccl4j.internal.failure.LastError;
 import io.github.nccl4j.internal.failure.Reason;
 import io.github.nccl4j.internal.failure.Status;
@@ -80,7 +85,7 @@ final class CommunicatorCore
 
     private final Listener listener;
     private final NcclLibrary library;
-    private final Device device;
+    private final NativeDevice device;
     private final boolean onHost;
     private final boolean blocking;
     private final boolean owner;
@@ -154,7 +159,7 @@ final class CommunicatorCore
 
     CommunicatorCore(
             NcclLibrary library,
-            Device device,
+            NativeDevice device,
             boolean blocking,
             boolean owner,
             CommunicatorSettings settings,
@@ -183,7 +188,7 @@ final class CommunicatorCore
     }
 
     @Override
-    public Device device() {
+    public NativeDevice device() {
         return device;
     }
 
@@ -309,7 +314,7 @@ final class CommunicatorCore
     /**
      * Registers a graph that has captured operations. The graph is closed with the communicator, if it is still open.
      */
-    void registerGraph(CudaGraph graph) {
+    void registerGraph(NativeGraph graph) {
         if (owned.addGraph(graph)) {
             graph.onClose(() -> owned.removeGraph(graph));
             graph.addCommunicator(reference);
@@ -357,7 +362,7 @@ final class CommunicatorCore
             processRanks = ProcessRanks.join(communicatorKey, this);
         }
         KnownCommunicators.add(
-                handle, new KnownCommunicators.Member(rank, name, device.isCuda() ? device.index() : -1));
+                handle, new KnownCommunicators.Member(rank, name, device.isCuda() ? device.number() : -1));
         // Earlier warnings of NCCL are not the cause of later failures.
         LastError.observe(library);
         calls.begun();

@@ -1,13 +1,14 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.communicator.CommunicatorState;
+import io.github.nccl4j.internal.cuda.NativeDevice;
 import io.github.nccl4j.internal.operation.OperationLog;
 
 /** The properties of a communicator that records, events and answers to other ranks contain. For any thread, also after its end. */
 interface CommunicatorInfo {
     NcclLibrary library();
 
-    Device device();
+    NativeDevice device();
 
     /** The name from the configuration; empty if there is none. */
     String name();

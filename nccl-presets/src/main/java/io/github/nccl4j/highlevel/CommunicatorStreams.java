@@ -1,5 +1,8 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.cuda.NativeDevice;
+import io.github.nccl4j.internal.cuda.NativeEvent;
+import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.internal.threads.Suppressed;
 import java.util.ArrayDeque;
 import java.util.Deque;
@@ -12,11 +15,11 @@ final class CommunicatorStreams {
     private static final int POLLED_AT_ONCE = 64;
 
     private final CommunicatorCore core;
-    private final Device device;
-    private CudaStream own;
-    private CudaEvent order;
+    private final NativeDevice device;
+    private NativeStream own;
+    private NativeEvent order;
     /** Events that are free for reuse. */
-    private final Deque<CudaEvent> events = new ArrayDeque<>();
+    private final Deque<NativeEvent> events = new ArrayDeque<>();
     /** Work that has not been observed as done, oldest first. */
     private final Deque<Work> pending = new ArrayDeque<>();
 
@@ -31,34 +34,34 @@ final class CommunicatorStreams {
         return core;
     }
 
-    synchronized CudaStream ownStream() {
+    synchronized NativeStream ownStream() {
         if (own == null) {
-            own = CudaStream.nonBlocking(device);
-            order = CudaEvent.create(device);
+            own = NativeStream.create(device, true);
+            order = new NativeEvent(device, false);
         }
         return own;
     }
 
     synchronized void letDefaultStreamWait() {
-        chain(ownStream(), CudaStream.defaultOf(device));
+        chain(ownStream(), NativeStream.wrap(device, 0));
     }
 
     synchronized void waitForDefaultStream() {
-        chain(CudaStream.defaultOf(device), ownStream());
+        chain(NativeStream.wrap(device, 0), ownStream());
     }
 
-    private void chain(CudaStream first, CudaStream then) {
+    private void chain(NativeStream first, NativeStream then) {
         order.record(first);
         then.waitFor(order);
     }
 
     /** Marks the end of the present work of a stream, which includes the last recorded operation. */
-    synchronized Work mark(CudaStream stream) {
+    synchronized Work mark(NativeStream stream) {
         recycle();
-        CudaEvent event = null;
+        NativeEvent event = null;
         // With the host engine, work in the default stream was done when its call returned.
         if (device.isCuda() || stream.handle != 0) {
-            event = events.isEmpty() ? CudaEvent.create(device) : events.pop();
+            event = events.isEmpty() ? new NativeEvent(device, false) : events.pop();
             boolean recorded = false;
             try {
                 event.recordUntracked(stream);
@@ -118,7 +121,7 @@ final class CommunicatorStreams {
     }
 
     /** Returns an event whose work is done to the free events. */
-    private synchronized void free(CudaEvent event) {
+    private synchronized void free(NativeEvent event) {
         if (closed) {
             event.close();
         } else {

@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.internal.operation.BlockLayout;
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.operation.OperationKind.Peer;
@@ -20,7 +21,7 @@ final class ComposedOperations {
     }
 
     /** As {@code ncclAlltoAll}, which an older library lacks. */
-    void allToAll(DeviceBuffer<?> send, DeviceBuffer<?> recv, CudaStream stream) {
+    void allToAll(DeviceBuffer<?> send, DeviceBuffer<?> recv, NativeStream stream) {
         long count = checks.collective(OperationKind.ALL_TO_ALL, send, recv, null, 0);
         checks.each(send, recv, stream);
         try (CallGroup calls = operations.callGroup(send, recv)) {
@@ -33,14 +34,14 @@ final class ComposedOperations {
     }
 
     /** As {@code ncclGather}, which an older library lacks. */
-    void gather(DeviceBuffer<?> send, DeviceBuffer<?> recv, int root, CudaStream stream) {
+    void gather(DeviceBuffer<?> send, DeviceBuffer<?> recv, int root, NativeStream stream) {
         long count = checks.collective(OperationKind.GATHER, send, recv, null, root);
         checks.each(send, recv, stream);
         rooted(OperationKind.GATHER, recv, null, count, send, root, stream);
     }
 
     /** As {@code ncclScatter}, which an older library lacks. */
-    void scatter(DeviceBuffer<?> send, DeviceBuffer<?> recv, int root, CudaStream stream) {
+    void scatter(DeviceBuffer<?> send, DeviceBuffer<?> recv, int root, NativeStream stream) {
         long count = checks.collective(OperationKind.SCATTER, send, recv, null, root);
         checks.each(send, recv, stream);
         rooted(OperationKind.SCATTER, send, null, count, recv, root, stream);
@@ -52,7 +53,7 @@ final class ComposedOperations {
             long[] counts,
             long[] displacements,
             int root,
-            CudaStream stream) {
+            NativeStream stream) {
         checks.root(root);
         if (core.rank() != root) {
             gatherv(send, root, stream);
@@ -64,7 +65,7 @@ final class ComposedOperations {
         rooted(OperationKind.GATHER, recv, blocks, send.length, send, root, stream);
     }
 
-    void gatherv(DeviceBuffer<?> send, int root, CudaStream stream) {
+    void gatherv(DeviceBuffer<?> send, int root, NativeStream stream) {
         checks.otherRoot(root, "recv");
         checks.each(send, stream);
         rooted(OperationKind.GATHER, null, null, send.length, send, root, stream);
@@ -76,7 +77,7 @@ final class ComposedOperations {
             long[] displacements,
             DeviceBuffer<?> recv,
             int root,
-            CudaStream stream) {
+            NativeStream stream) {
         checks.root(root);
         if (core.rank() != root) {
             scatterv(recv, root, stream);
@@ -88,7 +89,7 @@ final class ComposedOperations {
         rooted(OperationKind.SCATTER, send, blocks, recv.length, recv, root, stream);
     }
 
-    void scatterv(DeviceBuffer<?> recv, int root, CudaStream stream) {
+    void scatterv(DeviceBuffer<?> recv, int root, NativeStream stream) {
         checks.otherRoot(root, "send");
         checks.each(recv, stream);
         rooted(OperationKind.SCATTER, null, null, recv.length, recv, root, stream);
@@ -110,7 +111,7 @@ final class ComposedOperations {
             long count,
             DeviceBuffer<?> part,
             int root,
-            CudaStream stream) {
+            NativeStream stream) {
         boolean gathers = kind.peer() == Peer.RECEIVES;
         OperationKind atRoot = gathers ? OperationKind.RECV : OperationKind.SEND;
         OperationKind atEach = gathers ? OperationKind.SEND : OperationKind.RECV;
@@ -137,7 +138,7 @@ final class ComposedOperations {
         return blocks == null ? rank * count : blocks.displacements()[rank];
     }
 
-    void sendRecv(DeviceBuffer<?> send, int to, DeviceBuffer<?> recv, int from, CudaStream stream) {
+    void sendRecv(DeviceBuffer<?> send, int to, DeviceBuffer<?> recv, int from, NativeStream stream) {
         checks.peer("to", to);
         checks.peer("from", from);
         checks.each(send, recv, stream);
@@ -157,7 +158,7 @@ final class ComposedOperations {
     }
 
     void allGatherv(
-            DeviceBuffer<?> send, DeviceBuffer<?> recv, long[] counts, long[] displacements, CudaStream stream) {
+            DeviceBuffer<?> send, DeviceBuffer<?> recv, long[] counts, long[] displacements, NativeStream stream) {
         checks.each(send, recv, stream);
         int rank = core.rank();
         BlockLayout blocks = BlockLayout.checked("recv", counts, displacements, core.size(), recv.length, true);
@@ -179,7 +180,7 @@ final class ComposedOperations {
         }
     }
 
-    void reduceScatterv(DeviceBuffer<?> send, DeviceBuffer<?> recv, long[] counts, ReduceOp op, CudaStream stream) {
+    void reduceScatterv(DeviceBuffer<?> send, DeviceBuffer<?> recv, long[] counts, ReduceOp op, NativeStream stream) {
         checks.each(send, recv, stream);
         checks.operator(op, send.type);
         int rank = core.rank();
@@ -207,7 +208,7 @@ final class ComposedOperations {
             DeviceBuffer<?> recv,
             long[] recvCounts,
             long[] recvDisplacements,
-            CudaStream stream) {
+            NativeStream stream) {
         checks.each(send, recv, stream);
         OperationChecks.disjoint(send, recv);
         int size = core.size();
@@ -221,7 +222,7 @@ final class ComposedOperations {
 
     /** Makes all sends and receives of an all-to-all whose arguments were checked. */
     void exchangeBlocks(
-            DeviceBuffer<?> send, BlockLayout sends, DeviceBuffer<?> recv, BlockLayout receives, CudaStream stream) {
+            DeviceBuffer<?> send, BlockLayout sends, DeviceBuffer<?> recv, BlockLayout receives, NativeStream stream) {
         try (CallGroup calls = operations.callGroup(send, recv)) {
             for (int peer = 0; peer < core.size(); peer++) {
                 calls.transfer(OperationKind.SEND, send, sends, peer, stream);

@@ -1,5 +1,9 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.cuda.NativeEvent;
+import io.github.nccl4j.internal.cuda.NativeGraph;
+import io.github.nccl4j.internal.cuda.NativeStream;
+import io.github.nccl4j.internal.cuda.PendingReleases;
 import java.lang.ref.Reference;
 
 /**
@@ -13,14 +17,14 @@ final class ConfiguredCall implements AutoCloseable {
     private final CommunicatorCore core;
     private final CollectiveConfig config;
     private final long struct;
-    private final CudaStream stream;
+    private final NativeStream stream;
     /** Null if the configuration has no event. The event and then also the stream are pinned until the call is launched. */
-    private final CudaEvent event;
+    private final NativeEvent event;
 
     private boolean isOver;
 
     private ConfiguredCall(
-            CommunicatorCore core, CollectiveConfig config, long struct, CudaStream stream, CudaEvent event) {
+            CommunicatorCore core, CollectiveConfig config, long struct, NativeStream stream, NativeEvent event) {
         this.core = core;
         this.config = config;
         this.struct = struct;
@@ -29,9 +33,10 @@ final class ConfiguredCall implements AutoCloseable {
     }
 
     /** Begins a call. The stream must be open and on the communicator's device. */
-    static ConfiguredCall begin(CommunicatorCore core, CollectiveConfig config, CudaStream stream) {
+    static ConfiguredCall begin(CommunicatorCore core, CollectiveConfig config, NativeStream stream) {
         long struct = config.struct(core.library());
-        CudaEvent event = config.launchCompletionEvent();
+        CudaEvent completion = config.launchCompletionEvent();
+        NativeEvent event = completion == null ? null : completion.nativeEvent;
         if (event != null) {
             if (event.device() != core.device()) {
                 throw new IllegalArgumentException("launchCompletionEvent must be on the communicator's device: "
@@ -65,14 +70,14 @@ final class ConfiguredCall implements AutoCloseable {
     }
 
     /** Null if the configuration has no event. */
-    CudaEvent event() {
+    NativeEvent event() {
         return event;
     }
 
     /** Must be called after NCCL has put the call into the stream. */
     void launched() {
         isOver = true;
-        CudaGraph graph = CudaGraph.capturing(stream);
+        NativeGraph graph = NativeGraph.capturing(stream);
         if (graph != null) {
             graph.keep(this::keepReachable);
         }

@@ -201,7 +201,7 @@ public final class ControlData {
         }
         core.requireOpen();
         if (lengths == null) {
-            lengths = core.device().allocate(ElementType.INT64, core.size());
+            lengths = Device.of(core.device()).allocate(ElementType.INT64, core.size());
         }
         DeviceBuffer<Int64> part = lengths.slice(core.rank(), 1);
         part.copyFrom(new long[] {own});
@@ -241,7 +241,7 @@ public final class ControlData {
                     "the data of all ranks must be at most " + Integer.MAX_VALUE + " bytes: " + length);
         }
         if (data == null || data.length() < length) {
-            DeviceBuffer<Int8> larger = core.device().allocate(ElementType.INT8, length);
+            DeviceBuffer<Int8> larger = Device.of(core.device()).allocate(ElementType.INT8, length);
             if (data != null) {
                 data.close();
             }

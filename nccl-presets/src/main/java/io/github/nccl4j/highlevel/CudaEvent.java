@@ -1,11 +1,6 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.internal.cuda.Cuda;
-import io.github.nccl4j.internal.cuda.DeviceStreams;
-import io.github.nccl4j.internal.cuda.HostStreams;
-import io.github.nccl4j.internal.memory.Lifetime;
-import io.github.nccl4j.internal.threads.Polling;
-import io.github.nccl4j.internal.threads.VirtualThreads;
+import io.github.nccl4j.internal.cuda.NativeEvent;
 import java.time.Duration;
 import java.util.Objects;
 
@@ -34,22 +29,12 @@ import java.util.Objects;
  * @since 0.1
  */
 public final class CudaEvent implements AutoCloseable {
+    final NativeEvent nativeEvent;
     private final Device device;
-    private final long handle;
-    private final boolean timing;
-    private final Lifetime lifetime = new Lifetime(this);
-    private volatile boolean recorded;
-    /** The operations before the mark. */
-    private volatile PendingOperations operations = PendingOperations.NONE;
-
-    /** Time of the last recording on host memory, in nanoseconds. */
-    private volatile long hostTime;
 
     private CudaEvent(Device device, boolean timing) {
         this.device = Objects.requireNonNull(device, "device");
-        this.timing = timing;
-        handle = DeviceStreams.createEvent(device.context(), timing);
-        lifetime.watch(this, toString());
+        nativeEvent = new NativeEvent(device.nativeDevice, timing);
     }
 
     /**
@@ -81,7 +66,7 @@ public final class CudaEvent implements AutoCloseable {
 
     /** {@return true if the event is not closed} */
     public boolean isOpen() {
-        return lifetime.isOpen();
+        return nativeEvent.isOpen();
     }
 
     /**
@@ -91,8 +76,7 @@ public final class CudaEvent implements AutoCloseable {
      * @throws IllegalStateException if the event is closed
      */
     public long nativeHandle() {
-        lifetime.check();
-        return handle;
+        return nativeEvent.handle();
     }
 
     /**
@@ -102,63 +86,7 @@ public final class CudaEvent implements AutoCloseable {
      * @throws IllegalArgumentException if the stream belongs to another device
      */
     public void record(CudaStream stream) {
-        Objects.requireNonNull(stream, "stream");
-        if (!stream.device().equals(device)) {
-            throw new IllegalArgumentException(
-                    "stream must be of the event's device: a stream of " + stream.device() + ", an event of " + device);
-        }
-        stream.record(this, stream.pending());
-    }
-
-    /** As {@link #record}, for an event that is only queried. */
-    void recordUntracked(CudaStream stream) {
-        stream.record(this, PendingOperations.NONE);
-    }
-
-    boolean hasTiming() {
-        return timing;
-    }
-
-    /** Marks the event as recorded by the library; the caller has pinned it. */
-    void markRecorded(CudaStream stream) {
-        operations = stream.pending();
-        recorded = true;
-    }
-
-    /** Prevents {@link #close()} from destroying the event until {@link #unpin()}. */
-    void pin() {
-        lifetime.pin();
-    }
-
-    /** Ends a pin, in any thread. Destroys the event if it is closed and this was the last pin. */
-    void unpin() {
-        lifetime.unpin();
-    }
-
-    /** Records the event in a stream that the caller has locked. */
-    void recordOn(long stream, PendingOperations before) {
-        lifetime.acquire();
-        try {
-            operations = before;
-            DeviceStreams.recordEvent(device.context(), handle, stream);
-            if (device.isHost()) {
-                hostTime = System.nanoTime();
-            }
-            recorded = true;
-        } finally {
-            lifetime.release();
-        }
-    }
-
-    /** Makes a stream that the caller has locked wait for the event. */
-    void delay(CudaStream stream) {
-        acquireRecorded();
-        try {
-            operations.precede(stream.device().context(), stream.nativeHandle());
-            DeviceStreams.waitForEvent(stream.device().context(), stream.nativeHandle(), handle);
-        } finally {
-            lifetime.release();
-        }
+        nativeEvent.record(Objects.requireNonNull(stream, "stream").nativeStream);
     }
 
     /**
@@ -171,33 +99,7 @@ public final class CudaEvent implements AutoCloseable {
      * @throws NcclResultException if an operation of the host engine failed
      */
     public boolean isDone() {
-        acquireRecorded();
-        try {
-            if (device.isHost()) {
-                CudaGraph.refuseOnHost("a query of an event");
-            }
-            PendingOperations before = operations;
-            boolean done = DeviceStreams.eventIsDone(device.context(), handle);
-            if (done) {
-                before.markDone();
-            }
-            return done;
-        } finally {
-            lifetime.release();
-        }
-    }
-
-    /**
-     * As {@link #isDone}, for threads that must not disturb captures of other threads. Failed work is not done, on host
-     * memory either.
-     */
-    boolean isDoneWhileCapturing() {
-        acquireRecorded();
-        try {
-            return DeviceStreams.eventIsDoneWhileCapturing(device.context(), handle);
-        } finally {
-            lifetime.release();
-        }
+        return nativeEvent.isDone();
     }
 
     /**
@@ -214,22 +116,7 @@ public final class CudaEvent implements AutoCloseable {
      * @throws CudaException if work on the device failed
      */
     public void synchronize() {
-        acquireRecorded();
-        try {
-            if (device.isHost()) {
-                CudaGraph.refuseOnHost("a wait for an event");
-            }
-            PendingOperations before = operations;
-            if (!before.isEmpty()) {
-                before.await(this, new OperationWait.Target(this::isDone), null);
-            } else if (VirtualThreads.isCurrent()) {
-                Polling.until(this::isDone, Polling.FOREVER);
-            } else {
-                DeviceStreams.synchronizeEvent(device.context(), handle);
-            }
-        } finally {
-            lifetime.release();
-        }
+        nativeEvent.synchronize();
     }
 
     /**
@@ -248,19 +135,8 @@ public final class CudaEvent implements AutoCloseable {
      * @throws CudaException if work on the device failed
      */
     public void synchronize(Duration timeout) {
-        Objects.requireNonNull(timeout, "timeout");
-        acquireRecorded();
-        try {
-            PendingOperations before = operations;
-            if (before.isEmpty()) {
-                if (!Polling.until(this::isDone, timeout)) {
-                    throw new StreamTimeoutException(toString(), timeout);
-                }
-            } else {
-                before.await(this, new OperationWait.Target(this::isDone), timeout);
-            }
-        } finally {
-            lifetime.release();
+        if (!nativeEvent.isDoneWithin(Objects.requireNonNull(timeout, "timeout"))) {
+            throw new StreamTimeoutException(toString(), timeout);
         }
     }
 
@@ -274,50 +150,7 @@ public final class CudaEvent implements AutoCloseable {
      * @throws IllegalStateException if one of the events has no timing, was not recorded yet or is not done
      */
     public Duration elapsedSince(CudaEvent start) {
-        Objects.requireNonNull(start, "start");
-        if (!start.device.equals(device)) {
-            throw new IllegalArgumentException(
-                    "start must be of the event's device: " + start.device + ", not " + device);
-        }
-        start.requireTime();
-        requireTime();
-        if (device.isHost() && (handle == 0 || start.handle == 0)) {
-            return Duration.ofNanos(hostTime - start.hostTime);
-        }
-        // One lock order for both directions: another thread may be closing either event.
-        CudaEvent first = handle <= start.handle ? this : start;
-        CudaEvent second = first == this ? start : this;
-        first.lifetime.acquire();
-        try {
-            second.lifetime.acquire();
-            try {
-                return device.isHost()
-                        ? Duration.ofNanos(Math.round(1e9 * HostStreams.elapsedSeconds(start.handle, handle)))
-                        : Duration.ofNanos(
-                                Math.round(1e6 * Cuda.elapsedMilliseconds(device.context(), start.handle, handle)));
-            } finally {
-                second.lifetime.release();
-            }
-        } finally {
-            first.lifetime.release();
-        }
-    }
-
-    private void requireTime() {
-        if (!timing) {
-            throw new IllegalStateException(this + " records no time; create it with CudaEvent.timing");
-        }
-        if (!isDone()) {
-            throw new IllegalStateException(this + " is not done; synchronize with it first");
-        }
-    }
-
-    private void acquireRecorded() {
-        lifetime.acquire();
-        if (!recorded) {
-            lifetime.release();
-            throw new IllegalStateException(this + " was not recorded yet");
-        }
+        return nativeEvent.elapsedSince(Objects.requireNonNull(start, "start").nativeEvent);
     }
 
     /**
@@ -327,12 +160,12 @@ public final class CudaEvent implements AutoCloseable {
      */
     @Override
     public void close() {
-        lifetime.close(() -> DeviceStreams.destroyEvent(device.context(), handle));
+        nativeEvent.close();
     }
 
     /** {@return a description: "CudaEvent 0x7f12 on CUDA device 0"} */
     @Override
     public String toString() {
-        return DeviceStreams.describe("CudaEvent", handle, device);
+        return nativeEvent.toString();
     }
 }

@@ -1,10 +1,6 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.internal.cuda.DeviceStreams;
-import io.github.nccl4j.internal.cuda.HostStreams;
-import io.github.nccl4j.internal.memory.Lifetime;
-import io.github.nccl4j.internal.threads.Polling;
-import io.github.nccl4j.internal.threads.VirtualThreads;
+import io.github.nccl4j.internal.cuda.NativeStream;
 import java.time.Duration;
 import java.util.Objects;
 
@@ -46,33 +42,12 @@ import java.util.Objects;
  * @since 0.1
  */
 public final class CudaStream implements AutoCloseable {
-    /** CUDA's {@code cudaStreamLegacy}. */
-    private static final long LEGACY = 1;
+    final NativeStream nativeStream;
+    private final Device device;
 
-    final Device device;
-    /** Valid only after {@link #checkOpen()}. */
-    final long handle;
-
-    /** The {@linkplain Device#deviceCode code} of the device. */
-    final int deviceCode;
-
-    private final boolean owner;
-    /** True if the stream does not wait for the default stream. */
-    private final boolean nonBlocking;
-
-    private final Lifetime lifetime = new Lifetime(this);
-    /** {@link Lifetime#CLOSED} or 0. For hot paths, which save a load of the lifetime. */
-    private int closed;
-
-    private CudaStream(Device device, long handle, boolean owner, boolean nonBlocking) {
-        this.nonBlocking = nonBlocking;
+    CudaStream(Device device, NativeStream nativeStream) {
         this.device = device;
-        deviceCode = device.deviceCode();
-        this.handle = handle;
-        this.owner = owner;
-        if (owner) {
-            lifetime.watch(this, toString());
-        }
+        this.nativeStream = nativeStream;
     }
 
     /**
@@ -99,8 +74,8 @@ public final class CudaStream implements AutoCloseable {
     }
 
     private static CudaStream create(Device device, boolean nonBlocking) {
-        Objects.requireNonNull(device, "device");
-        return new CudaStream(device, DeviceStreams.createStream(device.context(), nonBlocking), true, nonBlocking);
+        return new CudaStream(
+                device, NativeStream.create(Objects.requireNonNull(device, "device").nativeDevice, nonBlocking));
     }
 
     /**
@@ -110,7 +85,7 @@ public final class CudaStream implements AutoCloseable {
      * @return the stream; closing it does not touch the device
      */
     public static CudaStream defaultOf(Device device) {
-        return new CudaStream(Objects.requireNonNull(device, "device"), 0, false, false);
+        return wrap(device, 0);
     }
 
     /**
@@ -124,12 +99,7 @@ public final class CudaStream implements AutoCloseable {
      *     host engine
      */
     public static CudaStream wrap(Device device, long handle) {
-        Objects.requireNonNull(device, "device");
-        if (device.isHost() && handle != 0 && !HostStreams.isStream(handle)) {
-            throw new IllegalArgumentException(
-                    "handle must be 0 on host memory, or a stream of the host engine: 0x" + Long.toHexString(handle));
-        }
-        return new CudaStream(device, handle, false, false);
+        return new CudaStream(device, NativeStream.wrap(Objects.requireNonNull(device, "device").nativeDevice, handle));
     }
 
     /** {@return the device on which the stream runs} */
@@ -139,7 +109,7 @@ public final class CudaStream implements AutoCloseable {
 
     /** {@return true if the stream is not closed} */
     public boolean isOpen() {
-        return lifetime.isOpen();
+        return nativeStream.isOpen();
     }
 
     /**
@@ -149,8 +119,8 @@ public final class CudaStream implements AutoCloseable {
      * @throws IllegalStateException if the stream is closed
      */
     public long nativeHandle() {
-        lifetime.check();
-        return handle;
+        nativeStream.checkOpen();
+        return nativeStream.handle;
     }
 
     /**
@@ -162,18 +132,7 @@ public final class CudaStream implements AutoCloseable {
      * @throws IllegalStateException if a communicator was revoked or aborted before its operation was done
      */
     public boolean isDone() {
-        lifetime.acquire();
-        try {
-            refuseWhileCapturing("a query of a stream");
-            PendingOperations before = pending();
-            boolean done = DeviceStreams.streamIsDone(device.context(), handle);
-            if (done) {
-                before.markDone();
-            }
-            return done;
-        } finally {
-            lifetime.release();
-        }
+        return nativeStream.isDone();
     }
 
     /**
@@ -184,27 +143,7 @@ public final class CudaStream implements AutoCloseable {
      * @throws CudaException if CUDA reports an error
      */
     public boolean isCapturing() {
-        lifetime.acquire();
-        try {
-            return isCapturingNow();
-        } finally {
-            lifetime.release();
-        }
-    }
-
-    /** As {@link #isCapturing()}, for a stream that the caller keeps open or has pinned. */
-    boolean isCapturingNow() {
-        return !isLegacyDefault() && DeviceStreams.isCapturing(device.context(), handle);
-    }
-
-    /** Returns true if this object created the stream. */
-    boolean isOwner() {
-        return owner;
-    }
-
-    /** Returns true if this is the default stream for which blocking streams wait; CUDA has two handles for it. */
-    boolean isLegacyDefault() {
-        return handle == 0 || handle == LEGACY;
+        return nativeStream.isCapturing();
     }
 
     /**
@@ -220,59 +159,7 @@ public final class CudaStream implements AutoCloseable {
      * @throws CudaException if work on the device failed
      */
     public void synchronize() {
-        if (!device.isHost()) {
-            lifetime.acquire();
-            try {
-                awaitEnd(null);
-            } finally {
-                lifetime.release();
-            }
-        } else if (HostStreams.isIdle(handle) && !PendingOperations.areInherited()) {
-            lifetime.check();
-        } else {
-            synchronizeOnHost();
-        }
-        PendingReleases.poll();
-    }
-
-    /**
-     * Waits until all work in the stream is done, at most until the deadline of the communicators with operations in it.
-     *
-     * @param timeout the limit instead of their deadlines, or null; without operations the limit of the wait
-     */
-    void awaitEnd(Duration timeout) {
-        refuseWhileCapturing("a wait for a stream");
-        PendingOperations before = pending();
-        if (!before.isEmpty()) {
-            before.awaitStream(this, device.context(), handle, device.isCuda() && isLegacyDefault(), timeout);
-        } else if (timeout != null || VirtualThreads.isCurrent()) {
-            if (!Polling.until(this::isDone, timeout == null ? Polling.FOREVER : timeout)) {
-                throw new StreamTimeoutException(toString(), timeout);
-            }
-        } else {
-            DeviceStreams.synchronizeStream(device.context(), handle);
-        }
-    }
-
-    private void refuseWhileCapturing(String call) {
-        if (device.isHost()) {
-            CudaGraph.refuseOnHost(call);
-        }
-    }
-
-    /** Returns the operations of communicators in the stream. */
-    PendingOperations pending() {
-        return PendingOperations.of(device.context(), handle, device.isCuda() && !nonBlocking);
-    }
-
-    /** Without the lock of the lifetime, which takes as long as the wait for a small operation. */
-    private void synchronizeOnHost() {
-        lifetime.pin();
-        try {
-            awaitEnd(null);
-        } finally {
-            lifetime.unpin();
-        }
+        nativeStream.synchronize();
     }
 
     /**
@@ -290,12 +177,8 @@ public final class CudaStream implements AutoCloseable {
      * @throws CudaException if work on the device failed
      */
     public void synchronize(Duration timeout) {
-        Objects.requireNonNull(timeout, "timeout");
-        lifetime.acquire();
-        try {
-            awaitEnd(timeout);
-        } finally {
-            lifetime.release();
+        if (!nativeStream.isDoneWithin(Objects.requireNonNull(timeout, "timeout"))) {
+            throw new StreamTimeoutException(toString(), timeout);
         }
     }
 
@@ -308,53 +191,7 @@ public final class CudaStream implements AutoCloseable {
      * @throws IllegalArgumentException if only one of the two belongs to host memory
      */
     public void waitFor(CudaEvent event) {
-        Objects.requireNonNull(event, "event");
-        if (event.device().isHost() != device.isHost()) {
-            throw new IllegalArgumentException("event must be of a device that the stream can wait for: an event of "
-                    + event.device() + ", a stream of " + device);
-        }
-        if (device.isHost() && handle == 0 && VirtualThreads.isCurrent()) {
-            // The engine has one default stream per platform thread; a virtual thread has none.
-            lifetime.check();
-            event.synchronize();
-            return;
-        }
-        lifetime.acquire();
-        try {
-            event.delay(this);
-        } finally {
-            lifetime.release();
-        }
-    }
-
-    /** Returns a negative number if the stream is closed, as {@link DeviceBuffer#state}. */
-    int state() {
-        return closed;
-    }
-
-    /** Throws if the stream is closed. Takes no lock and allocates nothing; the caller must keep the stream open. */
-    void checkOpen() {
-        lifetime.check();
-    }
-
-    /** Prevents {@link #close()} from destroying the stream until {@link #unpin()}. */
-    void pin() {
-        lifetime.pin();
-    }
-
-    /** Ends a pin, in any thread. Destroys the stream if it is closed and this was the last pin. */
-    void unpin() {
-        lifetime.unpin();
-    }
-
-    /** Records an event, for {@link CudaEvent#record}. Lock order: streams before events. */
-    void record(CudaEvent event, PendingOperations before) {
-        lifetime.acquire();
-        try {
-            event.recordOn(handle, before);
-        } finally {
-            lifetime.release();
-        }
+        nativeStream.waitFor(Objects.requireNonNull(event, "event").nativeEvent);
     }
 
     /**
@@ -365,19 +202,12 @@ public final class CudaStream implements AutoCloseable {
      */
     @Override
     public void close() {
-        closed = Lifetime.CLOSED;
-        lifetime.close(() -> {
-            if (owner) {
-                PendingOperations.forget(device.context(), handle);
-                DeviceStreams.destroyStream(device.context(), handle);
-            }
-        });
-        PendingReleases.poll();
+        nativeStream.close();
     }
 
     /** {@return a description: "CudaStream 0x7f12 on CUDA device 0"} */
     @Override
     public String toString() {
-        return DeviceStreams.describe(handle == 0 ? "default CudaStream" : "CudaStream", handle, device);
+        return nativeStream.toString();
     }
 }

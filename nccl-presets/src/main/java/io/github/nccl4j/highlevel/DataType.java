@@ -47,9 +47,6 @@ public enum DataType {
     /** 8-bit float with 5 bits of exponent and 2 of mantissa, its bits in a Java {@code byte}. */
     FLOAT8_E5M2(nccl.ncclFloat8e5m2, byte.class, Byte.BYTES, new Version(2, 24, 3));
 
-    /** Number of bits that suffice for every code. */
-    static final int CODE_BITS = 5;
-
     private static final DataType[] BY_CODE = values();
 
     private final int code;

@@ -171,7 +171,7 @@ final class DerivedCommunicators {
         Membership growing = core.peers().enter(all, "growing", all.rank());
         try {
             RankHandshake handshake = new RankHandshake(all, core.deadline());
-            handshake.exchangeDescriptions(OwnDevice.of(core::device));
+            handshake.exchangeDescriptions(OwnDevice.of(() -> Device.of(core.device())));
             UniqueId id = handshake.broadcastId(all.rank() == 0 ? growId() : null);
             List<UniqueId> own = growId == null ? List.of() : List.of(growId);
             NativeArguments arguments = CommunicatorConfig.arguments(null, own, core.library());
@@ -209,7 +209,7 @@ final class DerivedCommunicators {
         Object name = config == null ? null : config.values().get("commName");
         Communicator child = new Communicator(
                 core.library(),
-                core.device(),
+                Device.of(core.device()),
                 (Boolean) blocking,
                 true,
                 settings,

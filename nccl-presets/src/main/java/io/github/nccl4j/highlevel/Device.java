@@ -7,10 +7,10 @@ import io.github.nccl4j.highlevel.Element.Int64;
 import io.github.nccl4j.highlevel.Element.Int8;
 import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.cuda.CudaRuntime;
+import io.github.nccl4j.internal.cuda.NativeDevice;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NativeLibrary;
 import java.util.Map;
-import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
 
@@ -40,18 +40,19 @@ import java.util.function.Consumer;
  * @since 0.1
  */
 public final class Device {
-    private static final int HOST_INDEX = -1;
-    private static final Device HOST = new Device(HOST_INDEX, 0);
+    private static final Device HOST = new Device(NativeDevice.HOST);
     private static final Map<Integer, Device> CUDA = new ConcurrentHashMap<>();
 
-    private final int index;
-    /** The primary context of a CUDA device. */
-    private final long context;
+    final NativeDevice nativeDevice;
+
+    /** Returns the device of a communicator. */
+    static Device of(NativeDevice device) {
+        return device.isHost() ? HOST : CUDA.computeIfAbsent(device.number(), number -> new Device(device));
+    }
 
     /** Creates a device without a check; {@link #cuda} checks that the device exists. */
-    Device(int index, long context) {
-        this.index = index;
-        this.context = context;
+    Device(NativeDevice nativeDevice) {
+        this.nativeDevice = nativeDevice;
     }
 
     /** {@return host memory, for the host engine} */
@@ -77,7 +78,7 @@ public final class Device {
                             + (index < 0 ? " < 0" : " >= " + count));
         }
         CudaRuntime.require();
-        return CUDA.computeIfAbsent(index, i -> new Device(i, Cuda.retainContext(i)));
+        return CUDA.computeIfAbsent(index, i -> new Device(new NativeDevice(i, Cuda.retainContext(i))));
     }
 
     /**
@@ -128,17 +129,9 @@ public final class Device {
         return NativeLibrary.engine() == Engine.HOST ? HOST : cuda(localRank % Math.max(1, cudaCount()));
     }
 
-    /**
-     * Returns a code that is unique to the device and leaves the low {@value DataType#CODE_BITS} bits free for an
-     * element type.
-     */
-    int deviceCode() {
-        return index - HOST_INDEX << DataType.CODE_BITS;
-    }
-
     /** {@return true if this is host memory} */
     public boolean isHost() {
-        return index == HOST_INDEX;
+        return nativeDevice.isHost();
     }
 
     /** {@return true if this is a CUDA device} */
@@ -156,7 +149,7 @@ public final class Device {
         if (isHost()) {
             throw new IllegalStateException("host memory has no device index");
         }
-        return index;
+        return nativeDevice.number();
     }
 
     /**
@@ -285,28 +278,19 @@ public final class Device {
         return DeviceBuffer.allocatePinned(this, type, length);
     }
 
-    /** The primary context; 0 for host memory. */
-    long context() {
-        return context;
-    }
-
     @Override
     public boolean equals(Object other) {
-        return other == this || other instanceof Device device && device.index == index;
+        return other == this || other instanceof Device device && device.nativeDevice.equals(nativeDevice);
     }
 
     @Override
     public int hashCode() {
-        return Objects.hash(index);
+        return nativeDevice.hashCode();
     }
 
     /** {@return "CUDA device 0", or "host memory"} */
     @Override
     public String toString() {
-        return isHost() ? "host memory" : cudaName(index);
-    }
-
-    static String cudaName(int index) {
-        return "CUDA device " + index;
+        return nativeDevice.toString();
     }
 }

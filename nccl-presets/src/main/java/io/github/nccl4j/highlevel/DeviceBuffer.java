@@ -1,5 +1,11 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.cuda.MemoryAllocation;
+import io.github.nccl4j.internal.cuda.MemoryCopy;
+import io.github.nccl4j.internal.cuda.NativeGraph;
+import io.github.nccl4j.internal.cuda.NativeStream;
+import io.github.nccl4j.internal.cuda.PendingOperations;
+import io.github.nccl4j.internal.cuda.PendingReleases;
 import io.github.nccl4j.internal.memory.Bounds;
 import io.github.nccl4j.internal.memory.ElementFormat;
 import io.github.nccl4j.internal.memory.Lifetime;
@@ -101,7 +107,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         this.length = length;
         bytes = length * type.sizeInBytes();
         typeCode = type.nativeCode();
-        kind = device.deviceCode() | typeCode;
+        kind = device.nativeDevice.code() | typeCode;
         this.parent = parent;
         root = parent == null ? this : parent.root;
         this.free = free;
@@ -121,7 +127,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
                 device,
                 type,
                 length,
-                MemoryAllocation.allocate(device, MemoryAllocation.allocatedBytes(formatOf(type), length)),
+                MemoryAllocation.allocate(device.nativeDevice, MemoryAllocation.allocatedBytes(formatOf(type), length)),
                 false);
     }
 
@@ -130,7 +136,8 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
                 Device.host(),
                 type,
                 length,
-                MemoryAllocation.allocatePinned(device, MemoryAllocation.allocatedBytes(formatOf(type), length)),
+                MemoryAllocation.allocatePinned(
+                        device.nativeDevice, MemoryAllocation.allocatedBytes(formatOf(type), length)),
                 false);
     }
 
@@ -139,7 +146,8 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
                 device,
                 type,
                 length,
-                MemoryAllocation.allocateForWindow(device, MemoryAllocation.allocatedBytes(formatOf(type), length)),
+                MemoryAllocation.allocateForWindow(
+                        device.nativeDevice, MemoryAllocation.allocatedBytes(formatOf(type), length)),
                 true);
     }
 
@@ -225,7 +233,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     static <T extends Element> DeviceBuffer<T> take(
             Device device, ElementType<T> type, long address, long length, Runnable free) {
         Bounds.checkAddress("address", address, MemoryAllocation.bytes(formatOf(type), length));
-        return owner(device, type, length, MemoryAllocation.of(device, address, free), false);
+        return owner(device, type, length, MemoryAllocation.of(device.nativeDevice, address, free), false);
     }
 
     /**
@@ -460,6 +468,12 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         unpin();
     }
 
+    /** Keeps the memory while a graph may use it. */
+    void keepFor(NativeGraph graph) {
+        pin();
+        graph.keep(this::unpin);
+    }
+
     /** Ends a pin, in any thread. Frees the memory if the owner is closed and this was the last pin. */
     void unpin() {
         root.lifetime.unpin();
@@ -495,7 +509,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     private void fillBits(long bits) {
         DeviceBuffer<T> root = acquire();
         try {
-            MemoryCopy.fill(device, address, length, type.sizeInBytes(), bits);
+            MemoryCopy.fill(device.nativeDevice, address, length, type.sizeInBytes(), bits);
         } finally {
             release(root);
         }
@@ -554,9 +568,9 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
             return;
         }
         if (device.isHost() && source.device.isCuda()) {
-            MemoryCopy.copy(source.device, address, source.address, bytes);
+            MemoryCopy.copy(source.device.nativeDevice, address, source.address, bytes);
         } else {
-            MemoryCopy.copy(device, address, source.address, bytes);
+            MemoryCopy.copy(device.nativeDevice, address, source.address, bytes);
         }
     }
 
@@ -838,12 +852,12 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      */
     public void copyFromAsync(DeviceBuffer<T> source, CudaStream stream) {
         requireLike(source);
-        MemoryCopy.requireStream(stream, source.device, device);
+        NativeStream queue = requireStream(stream, source.device, device);
         checkOpen();
         source.checkOpen();
         requireNoOverlap(source);
         if (isForeign() && source.isForeign()) {
-            MemoryCopy.enqueue(stream, address, source.address, sizeInBytes(), null);
+            MemoryCopy.enqueue(queue, address, source.address, sizeInBytes(), null);
             return;
         }
         pin();
@@ -853,7 +867,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
             unpin();
             throw closed;
         }
-        MemoryCopy.enqueue(stream, address, source.address, sizeInBytes(), () -> {
+        MemoryCopy.enqueue(queue, address, source.address, sizeInBytes(), () -> {
             source.unpin();
             unpin();
         });
@@ -904,8 +918,14 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         target.position(target.limit());
     }
 
+    private static NativeStream requireStream(CudaStream stream, Device source, Device target) {
+        NativeStream queue = Objects.requireNonNull(stream, "stream").nativeStream;
+        MemoryCopy.requireStream(queue, source.nativeDevice, target.nativeDevice);
+        return queue;
+    }
+
     private void transferAsync(Buffer buffer, CudaStream stream, boolean write) {
-        MemoryCopy.requireStream(stream, write ? Device.host() : device, write ? device : Device.host());
+        NativeStream queue = requireStream(stream, write ? Device.host() : device, write ? device : Device.host());
         checkOpen();
         int count = Transfer.elements(type.format, buffer);
         Bounds.check("offset", 0, count, "length()", length);
@@ -913,7 +933,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         long memory = MemoryCopy.addressOf(type.format, buffer);
         pin();
         MemoryCopy.enqueue(
-                stream, write ? address : memory, write ? memory : address, (long) count * type.sizeInBytes(), () -> {
+                queue, write ? address : memory, write ? memory : address, (long) count * type.sizeInBytes(), () -> {
                     Reference.reachabilityFence(buffer);
                     unpin();
                 });
@@ -930,7 +950,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         Bounds.check("offset", offset, count, "length()", length);
         DeviceBuffer<T> root = acquire();
         try {
-            MemoryCopy.transfer(device, type.format, addressOf(offset), buffer, count, write);
+            MemoryCopy.transfer(device.nativeDevice, type.format, addressOf(offset), buffer, count, write);
         } finally {
             release(root);
         }

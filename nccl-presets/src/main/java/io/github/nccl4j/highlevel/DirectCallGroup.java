@@ -2,6 +2,7 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.binding.GroupedCalls;
+import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.internal.failure.Status;
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.operation.OperationLog;
@@ -68,7 +69,7 @@ final class DirectCallGroup extends CallGroup {
     void pin(ReduceOp op) {}
 
     @Override
-    void add(OperationKind kind, long send, long recv, long count, int type, int op, int peer, CudaStream stream) {
+    void add(OperationKind kind, long send, long recv, long count, int type, int op, int peer, NativeStream stream) {
         if (calls == 0) {
             Status.check(nccl.ncclGroupStart(), "ncclGroupStart");
             group = log.beginGroup();
@@ -83,7 +84,7 @@ final class DirectCallGroup extends CallGroup {
 
     /** As two calls of add, and launched at once. */
     @Override
-    void exchange(DeviceBuffer<?> send, int to, DeviceBuffer<?> recv, int from, CudaStream stream) {
+    void exchange(DeviceBuffer<?> send, int to, DeviceBuffer<?> recv, int from, NativeStream stream) {
         if (send.length == 0 || recv.length == 0) {
             super.exchange(send, to, recv, from, stream);
             return;

@@ -1,6 +1,8 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.binding.DlpackTensors;
+import io.github.nccl4j.internal.cuda.NativeGraph;
+import io.github.nccl4j.internal.cuda.PendingReleases;
 import io.github.nccl4j.internal.memory.Address;
 import io.github.nccl4j.internal.memory.DlpackTensor;
 import java.nio.ByteBuffer;
@@ -188,7 +190,7 @@ public enum Dlpack {
     /** Unpins the buffers of tensors that their consumers have deleted. */
     static void poll() {
         // Freeing memory waits for the device, which would end a capture.
-        if (!anyExport || CudaGraph.isThreadCapturing()) {
+        if (!anyExport || NativeGraph.isThreadCapturing()) {
             return;
         }
         List<Export> done = new ArrayList<>();

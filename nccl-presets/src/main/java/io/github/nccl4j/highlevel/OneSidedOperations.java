@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.internal.memory.Bounds;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.OperationKind;
@@ -24,7 +25,7 @@ final class OneSidedOperations {
         provided = core.library().provides(OperationKind.PUT_SIGNAL.function());
     }
 
-    void putSignal(DeviceBuffer<?> elements, Window window, long offset, int peer, CudaStream stream) {
+    void putSignal(DeviceBuffer<?> elements, Window window, long offset, int peer, NativeStream stream) {
         require(OperationKind.PUT_SIGNAL);
         checks.peer("peer", peer);
         checks.buffer(elements);
@@ -59,14 +60,14 @@ final class OneSidedOperations {
                 null);
     }
 
-    void signal(int peer, CudaStream stream) {
+    void signal(int peer, NativeStream stream) {
         require(OperationKind.SIGNAL);
         checks.peer("peer", peer);
         checks.stream(stream);
         operations.oneSided(OperationKind.SIGNAL, 0, 0, 0, 0, 0, peer, 0, stream, null, null, null);
     }
 
-    void waitSignal(CudaStream stream, SignalWait... waits) {
+    void waitSignal(NativeStream stream, SignalWait... waits) {
         require(OperationKind.WAIT_SIGNAL);
         if (waits.length == 0) {
             throw new IllegalArgumentException("waits must have at least 1 element: 0");

@@ -1,5 +1,8 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.cuda.NativeDevice;
+import io.github.nccl4j.internal.cuda.NativeGraph;
+import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.internal.memory.Bounds;
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.operation.OperationKind.Shape;
@@ -12,7 +15,7 @@ import io.github.nccl4j.internal.operation.OperationKind.Shape;
  */
 final class OperationChecks {
     private final CommunicatorCore core;
-    private final Device device;
+    private final NativeDevice device;
     private final CommunicatorWindows windows;
 
     /** The code of {@link #device}, for checks of streams and buffers. */
@@ -25,7 +28,7 @@ final class OperationChecks {
         this.core = core;
         this.windows = windows;
         device = core.device();
-        deviceCode = device.deviceCode();
+        deviceCode = device.code();
         lastType = core.library().version().isAtLeast(DataType.FLOAT8_E4M3.since())
                 ? DataType.values().length - 1
                 : DataType.FLOAT8_E4M3.code() - 1;
@@ -91,7 +94,7 @@ final class OperationChecks {
             DataType type,
             ReduceOp op,
             int root,
-            CudaStream stream) {
+            NativeStream stream) {
         if (kind.shape() == Shape.ELEMENTWISE) {
             elements(count, type, 1);
             addresses(send, count, recv, count, type);
@@ -120,7 +123,7 @@ final class OperationChecks {
     }
 
     /** Checks all arguments of a transfer of the elements at a plain address. */
-    void address(long address, long count, DataType type, int peer, CudaStream stream) {
+    void address(long address, long count, DataType type, int peer, NativeStream stream) {
         elements(count, type, 1);
         address("address", address, type, count);
         transferPeer(peer);
@@ -175,25 +178,25 @@ final class OperationChecks {
 
     /* Buffers and streams. */
 
-    void each(DeviceBuffer<?> send, DeviceBuffer<?> recv, CudaStream stream) {
+    void each(DeviceBuffer<?> send, DeviceBuffer<?> recv, NativeStream stream) {
         if (wrong(send, recv, stream) < 0) {
             refuse(send, recv, stream);
         }
     }
 
     /** Negative if an argument of an operation may be wrong. One sign for all arguments needs only one branch. */
-    int wrong(DeviceBuffer<?> send, DeviceBuffer<?> recv, CudaStream stream) {
+    int wrong(DeviceBuffer<?> send, DeviceBuffer<?> recv, NativeStream stream) {
         int unequal = send.kind ^ recv.kind | stream.deviceCode ^ deviceCode;
         return wrong(send) | -unequal | recv.state() | stream.state();
     }
 
     /** Throws if an argument is wrong, after {@link #wrong} was negative. */
-    void refuse(DeviceBuffer<?> send, DeviceBuffer<?> recv, CudaStream stream) {
+    void refuse(DeviceBuffer<?> send, DeviceBuffer<?> recv, NativeStream stream) {
         oneType(send, recv);
         refuse(stream);
     }
 
-    void each(DeviceBuffer<?> buffer, CudaStream stream) {
+    void each(DeviceBuffer<?> buffer, NativeStream stream) {
         if ((wrong(buffer) | wrong(stream)) < 0) {
             refuse(buffer);
             refuse(stream);
@@ -232,7 +235,7 @@ final class OperationChecks {
 
     private void openAndHere(DeviceBuffer<?> buffer) {
         buffer.checkOpen();
-        if (buffer.device != device) {
+        if (buffer.device.nativeDevice != device) {
             throw new IllegalArgumentException(
                     "buffer must be on the communicator's device: " + buffer + ", the communicator is on " + device);
         }
@@ -246,27 +249,27 @@ final class OperationChecks {
         }
     }
 
-    void stream(CudaStream stream) {
+    void stream(NativeStream stream) {
         if (wrong(stream) < 0) {
             refuse(stream);
         }
     }
 
     /** Negative if a stream is closed or on another device. */
-    private int wrong(CudaStream stream) {
+    private int wrong(NativeStream stream) {
         return -(stream.deviceCode ^ deviceCode) | stream.state();
     }
 
-    private void refuse(CudaStream stream) {
+    private void refuse(NativeStream stream) {
         stream.checkOpen();
-        if (stream.device() != device) {
+        if (stream.device != device) {
             throw new IllegalArgumentException(
                     "stream must be on the communicator's device: " + stream + ", the communicator is on " + device);
         }
     }
 
     /** Requires that a thread can wait for the operations of a stream. */
-    void workOf(CudaStream stream) {
+    void workOf(NativeStream stream) {
         stream(stream);
         if (Batch.current() != null) {
             // The batch holds the gate for this thread: entering would succeed, and leaving would release the batch's
@@ -275,7 +278,7 @@ final class OperationChecks {
                     "the operations of the open group of this thread are in no stream yet: launch"
                             + " the group, then ask " + core + " for its work");
         }
-        if (CudaGraph.capturing(stream) != null) {
+        if (NativeGraph.capturing(stream) != null) {
             throw new IllegalStateException("a captured stream does no work: launch the graph, then ask " + core
                     + " for the work in " + stream);
         }

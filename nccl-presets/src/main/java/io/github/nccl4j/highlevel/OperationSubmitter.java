@@ -3,6 +3,8 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.config.FaultyAlgorithm;
 import io.github.nccl4j.internal.cuda.Cuda;
+import io.github.nccl4j.internal.cuda.NativeGraph;
+import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.internal.failure.BlockingCall;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.Operation;
@@ -106,7 +108,7 @@ final class OperationSubmitter {
             int op,
             int peer,
             long offset,
-            CudaStream stream,
+            NativeStream stream,
             Window source,
             Window target,
             NativeMemory owned) {
@@ -166,7 +168,7 @@ final class OperationSubmitter {
             long count,
             ReduceOp op,
             int peer,
-            CudaStream stream,
+            NativeStream stream,
             CollectiveConfig given) {
         CollectiveConfig config = isScaled(op) ? restrict(kind, op, send.type.dataType(), given) : given;
         int wrong = checks.wrong(send, recv, stream);
@@ -194,7 +196,7 @@ final class OperationSubmitter {
             long count,
             ReduceOp op,
             int peer,
-            CudaStream stream,
+            NativeStream stream,
             CollectiveConfig config) {
         send.pinBoth(recv);
         try {
@@ -211,7 +213,7 @@ final class OperationSubmitter {
             long count,
             ReduceOp op,
             int peer,
-            CudaStream stream,
+            NativeStream stream,
             CollectiveConfig config) {
         int type = checks.typeCode(send);
         if (config == null) {
@@ -229,7 +231,7 @@ final class OperationSubmitter {
             long count,
             ReduceOp op,
             int root,
-            CudaStream stream,
+            NativeStream stream,
             CollectiveConfig config) {
         submit(kind, send, recv, count, op, root, stream, Objects.requireNonNull(config, "config"));
     }
@@ -243,7 +245,7 @@ final class OperationSubmitter {
             DataType type,
             ReduceOp op,
             int peer,
-            CudaStream stream) {
+            NativeStream stream) {
         CollectiveConfig config = isScaled(op) ? restrict(kind, op, type, null) : null;
         if (further() < 0) {
             submitFurther(kind, null, null, send, recv, count, type.code(), op, peer, stream, config);
@@ -298,7 +300,7 @@ final class OperationSubmitter {
             int op,
             int peer,
             long extra,
-            CudaStream stream,
+            NativeStream stream,
             CollectiveConfig config) {
         // Locals, because fields would be read again after the gate's fence.
         Gate ours = gate;
@@ -331,7 +333,7 @@ final class OperationSubmitter {
             int type,
             ReduceOp op,
             int peer,
-            CudaStream stream,
+            NativeStream stream,
             CollectiveConfig config) {
         requireConfigurable(kind);
         if (config.launchCompletionEvent() != null) {
@@ -375,7 +377,7 @@ final class OperationSubmitter {
             int type,
             ReduceOp op,
             int peer,
-            CudaStream stream,
+            NativeStream stream,
             CollectiveConfig config) {
         int operator = code(op);
         windows.checkForFaults(kind, sendAddress, recvAddress, count, type);
@@ -418,7 +420,7 @@ final class OperationSubmitter {
             int type,
             int op,
             int peer,
-            CudaStream stream,
+            NativeStream stream,
             CollectiveConfig config) {
         ConfiguredCall call = ConfiguredCall.begin(core, config, stream);
         boolean added = false;
@@ -449,9 +451,9 @@ final class OperationSubmitter {
             int op,
             int peer,
             long extra,
-            CudaStream stream,
+            NativeStream stream,
             CollectiveConfig config) {
-        CudaGraph graph = CudaGraph.capturing(stream);
+        NativeGraph graph = NativeGraph.capturing(stream);
         if (graph != null) {
             core.registerGraph(graph);
         }
@@ -460,8 +462,8 @@ final class OperationSubmitter {
             return;
         }
         if (graph != null) {
-            graph.keep(send);
-            graph.keep(recv);
+            send.keepFor(graph);
+            recv.keepFor(graph);
         }
         send.pinBoth(recv);
         try {
@@ -487,7 +489,7 @@ final class OperationSubmitter {
             int op,
             int peer,
             long extra,
-            CudaStream stream,
+            NativeStream stream,
             CollectiveConfig config,
             Window source,
             Window target) {
@@ -527,7 +529,7 @@ final class OperationSubmitter {
             // In the default stream, the host engine waits for the other ranks within the call.
             return BlockingCall.runToCompletion(() -> operation.call(core.handle()), core::endInterruptedCall);
         }
-        return CudaGraph.isThreadCapturingCuda()
+        return NativeGraph.isThreadCapturingCuda()
                 ? Cuda.whileCapturing(() -> operation.call(core.handle()))
                 : operation.call(core.handle());
     }

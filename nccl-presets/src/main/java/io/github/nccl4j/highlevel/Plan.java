@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.cuda.NativeGraph;
 import io.github.nccl4j.internal.operation.Operation;
 import java.util.Objects;
 
@@ -55,7 +56,7 @@ public final class Plan implements AutoCloseable {
     static Plan of(
             CommunicatorCore core, CommunicatorWindows windows, OperationSubmitter submitter, Runnable operations) {
         core.requireOpen();
-        if (Batch.current() != null || CudaGraph.ofThread() != null) {
+        if (Batch.current() != null || NativeGraph.ofThread() != null) {
             throw new IllegalStateException("a plan must be created outside of the "
                     + (Batch.current() != null ? "open group" : "capture") + " of this thread");
         }
@@ -84,7 +85,7 @@ public final class Plan implements AutoCloseable {
                     this + " was created before a window was registered: create the plan again");
         }
         Operation only = recorded.only();
-        if (only != null && Batch.current() == null && CudaGraph.ofThread() == null) {
+        if (only != null && Batch.current() == null && NativeGraph.ofThread() == null) {
             recorded.checkMemory();
             resource.pin();
             try {

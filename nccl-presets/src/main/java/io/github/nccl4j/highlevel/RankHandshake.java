@@ -2,6 +2,7 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.config.SharedGpus;
 import io.github.nccl4j.internal.cuda.Cuda;
+import io.github.nccl4j.internal.cuda.NativeDevice;
 import io.github.nccl4j.internal.log.HostName;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.Rendezvous;
@@ -44,7 +45,7 @@ final class RankHandshake {
         static Description of(NcclLibrary library, int device) {
             boolean isAlone = device != OwnDevice.HOST && !library.sharesGpus();
             String gpu = isAlone ? Cuda.uuid(device) : "";
-            String location = device == OwnDevice.HOST ? Device.host().toString() : Device.cudaName(device);
+            String location = device == OwnDevice.HOST ? Device.host().toString() : NativeDevice.nameOf(device);
             return new Description(library.engine().toString(), gpu, location + " of " + HostName.get());
         }
 

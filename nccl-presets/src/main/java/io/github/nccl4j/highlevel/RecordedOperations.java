@@ -1,5 +1,7 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.cuda.NativeGraph;
+import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.internal.operation.Operation;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -14,7 +16,7 @@ final class RecordedOperations {
     /** By operation; null for one without a configuration. */
     private final CollectiveConfig[] configs;
     /** By operation. */
-    private final CudaStream[] streams;
+    private final NativeStream[] streams;
 
     private final List<DeviceBuffer<?>> buffers = new ArrayList<>();
     private final List<Object> pinned;
@@ -34,7 +36,7 @@ final class RecordedOperations {
         int count = batch.operations();
         operations = new Operation[count];
         configs = new CollectiveConfig[count];
-        streams = new CudaStream[count];
+        streams = new NativeStream[count];
         for (int i = 0; i < count; i++) {
             operations[i] = new Operation();
             operations[i].set(batch.all()[i]);
@@ -44,13 +46,13 @@ final class RecordedOperations {
         for (Object one : pinned) {
             if (one instanceof DeviceBuffer<?> buffer) {
                 buffers.add(buffer);
-            } else if (one instanceof CudaStream stream) {
+            } else if (one instanceof NativeStream stream) {
                 assign(stream);
             }
         }
     }
 
-    private void assign(CudaStream stream) {
+    private void assign(NativeStream stream) {
         for (int i = 0; i < operations.length; i++) {
             if (operations[i].stream() == stream.handle) {
                 streams[i] = stream;
@@ -77,7 +79,7 @@ final class RecordedOperations {
     /** Adds the operations to a batch, which launches them while the resource is pinned. */
     void addTo(Batch batch, CommunicatorCore core, Resource resource) {
         batch.pin(resource);
-        if (CudaGraph.ofThread() != null) {
+        if (NativeGraph.ofThread() != null) {
             // The graph keeps the buffers for its launches.
             buffers.forEach(batch::pin);
         }

@@ -2,6 +2,7 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.communicator.CommunicatorState;
+import io.github.nccl4j.internal.cuda.NativeEvent;
 import io.github.nccl4j.internal.operation.OperationLog;
 import io.github.nccl4j.internal.threads.PolledFutures;
 import io.github.nccl4j.internal.threads.Timeouts;
@@ -47,20 +48,20 @@ public final class Work {
 
     private final CommunicatorCore core;
     /** Takes the event back when the work is done. */
-    private final Consumer<CudaEvent> free;
+    private final Consumer<NativeEvent> free;
 
     private final long stream;
     /** The last operation before it. */
     private final OperationLog.Entry last;
 
-    private CudaEvent event;
+    private NativeEvent event;
     private Progress progress;
     /** The query of the state, for {@link Failures}; null unless the work timed out. */
     private BooleanSupplier late;
     /** When the watchdog first checked it, or 0. */
     private long firstSeen;
 
-    Work(CommunicatorCore core, Consumer<CudaEvent> free, CudaEvent event, long stream, OperationLog.Entry last) {
+    Work(CommunicatorCore core, Consumer<NativeEvent> free, NativeEvent event, long stream, OperationLog.Entry last) {
         this.core = core;
         this.free = free;
         this.event = event;
@@ -99,7 +100,7 @@ public final class Work {
     }
 
     private Progress progress(boolean whileCapturing) {
-        CudaEvent over = null;
+        NativeEvent over = null;
         BooleanSupplier wasLate;
         Progress now;
         synchronized (this) {

@@ -1,10 +1,13 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.cuda.Cuda;
+import io.github.nccl4j.internal.cuda.NativeGraph;
+import io.github.nccl4j.internal.cuda.PendingReleases;
 import io.github.nccl4j.testing.Waiting;
 import java.io.IOException;
 import java.lang.ref.WeakReference;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 
 /** What a capture tells the rest of the package; runs in a JVM with the fake CUDA. */
@@ -31,26 +34,28 @@ public final class CapturingScenario {
                 CudaStream apart = CudaStream.nonBlocking(device);
                 CudaEvent fork = CudaEvent.create(device);
                 CudaEvent join = CudaEvent.create(device)) {
-            isTrue(CudaGraph.capturing(stream) == null, "nothing is captured");
-            CudaGraph[] seen = new CudaGraph[3];
+            isTrue(NativeGraph.capturing(stream.nativeStream) == null, "nothing is captured");
+            NativeGraph[] seen = new NativeGraph[3];
             CudaGraph graph = CudaGraph.capture(stream, () -> {
-                seen[0] = CudaGraph.capturing(stream);
-                seen[1] = CudaGraph.capturing(CudaStream.wrap(device, stream.nativeHandle()));
+                seen[0] = NativeGraph.capturing(stream.nativeStream);
+                seen[1] = NativeGraph.capturing(CudaStream.wrap(device, stream.nativeHandle()).nativeStream);
                 fork.record(stream);
                 side.waitFor(fork);
-                seen[2] = CudaGraph.capturing(side);
+                seen[2] = NativeGraph.capturing(side.nativeStream);
                 join.record(side);
                 stream.waitFor(join);
-                isTrue(CudaGraph.capturing(apart) == null, "a stream apart");
-                isTrue(CudaGraph.capturing(CudaStream.defaultOf(device)) == null, "the default stream");
-                isTrue(CudaGraph.capturing(CudaStream.defaultOf(Device.host())) == null, "host memory");
-                isTrue(CudaGraph.isThreadCapturing(), "in this thread");
-                CudaGraph.capturing(stream).onClose(() -> RUN.add("first"));
-                CudaGraph.capturing(stream).onClose(() -> RUN.add("second"));
-                CudaGraph.capturing(stream).keep(() -> RUN.add("kept"));
+                isTrue(NativeGraph.capturing(apart.nativeStream) == null, "a stream apart");
+                isTrue(NativeGraph.capturing(CudaStream.defaultOf(device).nativeStream) == null, "the default stream");
+                isTrue(NativeGraph.capturing(CudaStream.defaultOf(Device.host()).nativeStream) == null, "host memory");
+                isTrue(NativeGraph.isThreadCapturing(), "in this thread");
+                NativeGraph.capturing(stream.nativeStream).onClose(() -> RUN.add("first"));
+                NativeGraph.capturing(stream.nativeStream).onClose(() -> RUN.add("second"));
+                NativeGraph.capturing(stream.nativeStream).keep(() -> RUN.add("kept"));
             });
-            isTrue(seen[0] == graph && seen[1] == graph && seen[2] == graph, "the graph, of each stream in it");
-            isTrue(CudaGraph.capturing(stream) == null && !CudaGraph.isThreadCapturing(), "captured no more");
+            isTrue(List.of(seen).equals(Collections.nCopies(3, graph.nativeGraph)), "the graph, of each stream in it");
+            isTrue(
+                    NativeGraph.capturing(stream.nativeStream) == null && !NativeGraph.isThreadCapturing(),
+                    "captured no more");
             ran();
             graph.launch(stream);
             graph.launch(apart);
@@ -69,11 +74,11 @@ public final class CapturingScenario {
     private static void abandoned(CudaStream stream) {
         try {
             CudaGraph.capture(stream, () -> {
-                CudaGraph.capturing(stream).onClose(() -> RUN.add("closed"));
-                CudaGraph.capturing(stream).onClose(() -> {
+                NativeGraph.capturing(stream.nativeStream).onClose(() -> RUN.add("closed"));
+                NativeGraph.capturing(stream.nativeStream).onClose(() -> {
                     throw new IllegalStateException("logged, and the others run all the same");
                 });
-                CudaGraph.capturing(stream).keep(() -> RUN.add("kept"));
+                NativeGraph.capturing(stream.nativeStream).keep(() -> RUN.add("kept"));
                 throw new IOException("given up");
             });
             throw new AssertionError("nothing was thrown");
@@ -84,19 +89,20 @@ public final class CapturingScenario {
 
     /** A graph within a graph lives as long as that. */
     private static void nested(CudaStream stream, CudaStream apart) {
-        CudaGraph inner =
-                CudaGraph.capture(stream, () -> CudaGraph.capturing(stream).onClose(() -> RUN.add("inner")));
-        CudaGraph[] seen = new CudaGraph[2];
+        CudaGraph inner = CudaGraph.capture(
+                stream, () -> NativeGraph.capturing(stream.nativeStream).onClose(() -> RUN.add("inner")));
+        NativeGraph[] seen = new NativeGraph[2];
         CudaGraph outer = CudaGraph.capture(stream, () -> {
             inner.launch(stream);
-            try (CudaGraph other = CudaGraph.capture(apart, () -> seen[0] = CudaGraph.capturing(apart))) {
-                isTrue(seen[0] == other, "the graph of the stream, not of the thread");
+            try (CudaGraph other =
+                    CudaGraph.capture(apart, () -> seen[0] = NativeGraph.capturing(apart.nativeStream))) {
+                isTrue(seen[0] == other.nativeGraph, "the graph of the stream, not of the thread");
             }
-            seen[1] = CudaGraph.capturing(stream);
-            isTrue(CudaGraph.ofThread() == seen[1], "the thread captures the outer graph again");
-            CudaGraph.capturing(stream).onClose(() -> RUN.add("outer"));
+            seen[1] = NativeGraph.capturing(stream.nativeStream);
+            isTrue(NativeGraph.ofThread() == seen[1], "the thread captures the outer graph again");
+            NativeGraph.capturing(stream.nativeStream).onClose(() -> RUN.add("outer"));
         });
-        isTrue(seen[1] == outer, "the outer graph again");
+        isTrue(seen[1] == outer.nativeGraph, "the outer graph again");
         inner.close();
         isTrue(!inner.isOpen(), "closed");
         ran();
@@ -183,7 +189,7 @@ public final class CapturingScenario {
     private static void exists(boolean expected, Device device, long event) {
         boolean found = true;
         try {
-            Cuda.eventIsDone(device.context(), event);
+            Cuda.eventIsDone(device.nativeDevice.context(), event);
         } catch (CudaException destroyed) {
             found = false;
         }

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.highlevel.Element.Int32;
+import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.tools.support.Threads;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -20,7 +21,7 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(value = 5, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class ComposedOperationsTest {
     private static final Device HOST = Device.host();
-    private static final CudaStream STREAM = CudaStream.defaultOf(HOST);
+    private static final NativeStream STREAM = CudaStream.defaultOf(HOST).nativeStream;
     private static final int RANKS = 3;
     private static final int LENGTH = 12;
     private static final String OVERLAP = "buffers overlap without being in place: ";

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.nccl4j.internal.cuda.NativeDevice;
 import io.github.nccl4j.internal.operation.OperationKind;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -28,8 +29,8 @@ class DeviceTest {
         assertFalse(HOST.equals(null));
         assertFalse(HOST.equals("host memory"));
         assertNotEquals(0, HOST.hashCode());
-        assertEquals(0, HOST.deviceCode());
-        assertEquals("CUDA device 3", Device.cudaName(3));
+        assertEquals(0, HOST.nativeDevice.code());
+        assertEquals("CUDA device 3", NativeDevice.nameOf(3));
     }
 
     @Test
@@ -95,19 +96,19 @@ class DeviceTest {
 
     @Test
     void gpusAreKnownByTheirIndex() {
-        Device gpu = new Device(2, 7);
+        Device gpu = new Device(new NativeDevice(2, 7));
         assertTrue(gpu.isCuda());
         assertFalse(gpu.isHost());
         assertEquals(2, gpu.index());
-        assertEquals(7, gpu.context());
+        assertEquals(7, gpu.nativeDevice.context());
         assertEquals("CUDA device 2", gpu.toString());
-        assertEquals(new Device(2, 7), gpu);
-        assertNotEquals(new Device(3, 7), gpu);
+        assertEquals(new Device(new NativeDevice(2, 7)), gpu);
+        assertNotEquals(new Device(new NativeDevice(3, 7)), gpu);
         assertNotEquals(HOST, gpu);
-        assertEquals(0, HOST.context());
+        assertEquals(0, HOST.nativeDevice.context());
         // The low bits are for the type of elements.
-        assertEquals(3 << DataType.CODE_BITS, gpu.deviceCode());
-        assertNotEquals(gpu.deviceCode(), new Device(3, 7).deviceCode());
+        assertEquals(3 << 5, gpu.nativeDevice.code());
+        assertNotEquals(gpu.nativeDevice.code(), new NativeDevice(3, 7).code());
     }
 
     @Test

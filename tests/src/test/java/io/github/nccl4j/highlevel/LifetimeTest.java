@@ -7,6 +7,9 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.highlevel.Element.Float32;
+import io.github.nccl4j.internal.cuda.NativeDevice;
+import io.github.nccl4j.internal.cuda.NativeEvent;
+import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.internal.memory.Lifetime;
 import io.github.nccl4j.testing.TestLog;
 import io.github.nccl4j.testing.Waiting;
@@ -216,8 +219,8 @@ class LifetimeTest {
 
     @Test
     void streamsAndEventsArePinned() {
-        CudaStream stream = CudaStream.nonBlocking(Device.host());
-        CudaEvent event = CudaEvent.create(Device.host());
+        NativeStream stream = NativeStream.create(NativeDevice.HOST, true);
+        NativeEvent event = new NativeEvent(NativeDevice.HOST, false);
         stream.checkOpen();
         stream.pin();
         event.pin();

@@ -56,7 +56,9 @@ class OperationSubmitterTest {
             CollectiveConfig config = launching(event);
             CudaStream stream = CudaStream.nonBlocking(HOST);
             stream.close();
-            assertThrows(IllegalStateException.class, () -> ConfiguredCall.begin(communicator.core(), config, stream));
+            assertThrows(
+                    IllegalStateException.class,
+                    () -> ConfiguredCall.begin(communicator.core(), config, stream.nativeStream));
             event.close();
             assertEquals(nccl.ncclInvalidArgument, HostEngine.eventQuery(handle), "nothing needs the event");
         }
@@ -86,7 +88,7 @@ class OperationSubmitterTest {
                                 0,
                                 0,
                                 0,
-                                STREAM,
+                                STREAM.nativeStream,
                                 windows.get(0),
                                 windows.get(1),
                                 null));

@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.highlevel.Element.Int32;
+import io.github.nccl4j.internal.cuda.PendingOperations;
 import io.github.nccl4j.testing.Waiting;
 import io.github.nccl4j.tools.support.Threads;
 import java.time.Duration;
@@ -83,7 +84,7 @@ class StreamWaitTest {
         stream.synchronize();
         // A fill or a copy of the wait wrote the same numbers.
         assertSum();
-        assertTrue(stream.pending().isEmpty(), wait.name);
+        assertTrue(stream.nativeStream.pending().isEmpty(), wait.name);
     }
 
     private void assertSum() {
@@ -271,7 +272,7 @@ class StreamWaitTest {
         begin(LONG);
         CudaEvent mark = recorded();
         join();
-        Waiting.until("the event", () -> mark.isDoneWhileCapturing());
+        Waiting.until("the event", () -> mark.nativeEvent.isDoneWhileCapturing());
         assertFalse(first.core().operationLog().isDone(1));
         first.abort();
         stream.synchronize();
@@ -319,8 +320,8 @@ class StreamWaitTest {
     void otherStreamsWaitAsLongAsItTakes() {
         begin(SHORT);
         CudaStream copies = keep(CudaStream.nonBlocking(HOST));
-        assertTrue(copies.pending().isEmpty());
-        assertFalse(stream.pending().isEmpty());
-        assertTrue(CudaStream.defaultOf(HOST).pending().isEmpty());
+        assertTrue(copies.nativeStream.pending().isEmpty());
+        assertFalse(stream.nativeStream.pending().isEmpty());
+        assertTrue(CudaStream.defaultOf(HOST).nativeStream.pending().isEmpty());
     }
 }

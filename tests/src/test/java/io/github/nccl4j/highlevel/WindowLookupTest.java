@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.highlevel.Element.Int32;
+import io.github.nccl4j.internal.cuda.NativeDevice;
 import org.junit.jupiter.api.Test;
 
 /** Which window a buffer lies in. */
@@ -35,7 +36,8 @@ class WindowLookupTest {
             assertFalse(plain.covers(second.address, 4097));
             assertFalse(plain.covers(second.address - 1, 1));
             assertFalse(plain.covers(second.address, Long.MAX_VALUE));
-            DeviceBuffer<Int32> elsewhere = DeviceBuffer.wrap(new Device(0, 0), ElementType.INT32, first.address, 1024);
+            DeviceBuffer<Int32> elsewhere =
+                    DeviceBuffer.wrap(new Device(new NativeDevice(0, 0)), ElementType.INT32, first.address, 1024);
             assertFalse(symmetric.contains(elsewhere), "the same address on another device");
             symmetric.close();
             assertNull(communicator.windows().symmetricWindowOf(first));

@@ -1,2 +1,2 @@
-/** Calls of CUDA and its loading; streams, events and memory of devices. */
+/** Calls of CUDA and its loading; devices, their streams, events, graphs and memory; waits for work in streams. */
 package io.github.nccl4j.internal.cuda;

@@ -1,8 +1,6 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.cuda;
 
-import io.github.nccl4j.internal.cuda.Cuda;
-import io.github.nccl4j.internal.cuda.DeviceStreams;
-import io.github.nccl4j.internal.cuda.HostStreams;
+import io.github.nccl4j.highlevel.CudaException;
 import java.lang.System.Logger.Level;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
@@ -18,7 +16,7 @@ import java.util.concurrent.locks.ReentrantLock;
  * <p>Creating, querying and destroying an event takes CUDA longer than enqueuing a copy. Therefore each stream has two
  * events: the later one is recorded again behind each addition and is queried once the earlier work is done.
  */
-final class PendingReleases {
+public final class PendingReleases {
     /** Number of additions to a stream, or of bytes of work, after which an addition checks for completed work. */
     private static final int ADDITIONS_BETWEEN_POLLS = 16;
 
@@ -26,17 +24,17 @@ final class PendingReleases {
 
     /** An event, and the resources that are released when it is done. */
     private static final class MarkedReleases {
-        private final Device device;
+        private final NativeDevice device;
         /** 0 before the first addition, and if the host engine has no events. */
         private long event;
 
         private List<Runnable> releases = new ArrayList<>();
 
-        MarkedReleases(Device device) {
+        MarkedReleases(NativeDevice device) {
             this.device = device;
         }
 
-        void add(CudaStream stream, Runnable release) {
+        void add(NativeStream stream, Runnable release) {
             if (event == 0) {
                 event = DeviceStreams.createEvent(device.context(), false);
             }
@@ -87,7 +85,7 @@ final class PendingReleases {
         /** Also written with the lock of QUEUES held. */
         private boolean removed;
 
-        Queue(Device device) {
+        Queue(NativeDevice device) {
             first = new MarkedReleases(device);
             last = new MarkedReleases(device);
         }
@@ -96,7 +94,7 @@ final class PendingReleases {
          * Adds a resource and may take out the resources that are no longer used. Returns false if the queue was
          * removed.
          */
-        boolean add(CudaStream stream, long of, Runnable release, List<Runnable> done) {
+        boolean add(NativeStream stream, long of, Runnable release, List<Runnable> done) {
             lock.lock();
             try {
                 if (removed) {
@@ -106,7 +104,7 @@ final class PendingReleases {
                 added++;
                 bytes += of;
                 boolean polls = added >= ADDITIONS_BETWEEN_POLLS || bytes >= BYTES_BETWEEN_POLLS;
-                if (polls && !CudaGraph.isThreadCapturing()) {
+                if (polls && !NativeGraph.isThreadCapturing()) {
                     takeDone(done);
                 }
                 return true;
@@ -157,7 +155,7 @@ final class PendingReleases {
      * Queues by stream. Not by handle: a new stream may get the handle of a destroyed one, whose events would not cover
      * the earlier work.
      */
-    private static final Map<CudaStream, Queue> QUEUES = new IdentityHashMap<>();
+    private static final Map<NativeStream, Queue> QUEUES = new IdentityHashMap<>();
 
     /** Entries whose event was recorded by the caller. */
     private static final List<MarkedReleases> SINGLE_EVENTS = new ArrayList<>();
@@ -176,7 +174,7 @@ final class PendingReleases {
      *
      * @param bytes the amount of memory that the work uses
      */
-    static void add(CudaStream stream, long bytes, Runnable release) {
+    public static void add(NativeStream stream, long bytes, Runnable release) {
         List<Runnable> done = new ArrayList<>();
         boolean capturing;
         try {
@@ -190,12 +188,12 @@ final class PendingReleases {
             throw failure;
         }
         if (capturing) {
-            keepForGraph(CudaGraph.capturing(stream), release);
+            keepForGraph(NativeGraph.capturing(stream), release);
         }
         done.forEach(PendingReleases::release);
     }
 
-    private static Queue queue(CudaStream stream) {
+    private static Queue queue(NativeStream stream) {
         synchronized (QUEUES) {
             Queue known = QUEUES.get(stream);
             if (known != null && !known.removed) {
@@ -212,7 +210,7 @@ final class PendingReleases {
     }
 
     /** Releases a resource when an event that was recorded in a stream is done, and destroys the event. */
-    static void add(Device device, long event, Runnable release) {
+    public static void add(NativeDevice device, long event, Runnable release) {
         MarkedReleases marked = new MarkedReleases(device);
         marked.event = event;
         marked.releases.add(release);
@@ -223,7 +221,7 @@ final class PendingReleases {
     }
 
     /** Releases a resource. A failure is logged, because no caller expects it. */
-    static void release(Runnable release) {
+    public static void release(Runnable release) {
         try {
             release.run();
         } catch (RuntimeException failure) {
@@ -233,7 +231,7 @@ final class PendingReleases {
     }
 
     /** Only the code that captures a graph knows the graph's lifetime. */
-    private static void keepForGraph(CudaGraph graph, Runnable release) {
+    private static void keepForGraph(NativeGraph graph, Runnable release) {
         if (graph == null) {
             release.run();
         } else {
@@ -242,7 +240,7 @@ final class PendingReleases {
     }
 
     /** Waits for the work, because there is no event to query. */
-    private static void awaitWork(CudaStream stream, RuntimeException failure) {
+    private static void awaitWork(NativeStream stream, RuntimeException failure) {
         try {
             stream.awaitEnd(null);
         } catch (RuntimeException another) {
@@ -251,7 +249,7 @@ final class PendingReleases {
     }
 
     /** Sets an action that {@link #poll} runs, too. */
-    static void pollAlso(Runnable action) {
+    public static void pollAlso(Runnable action) {
         alsoPolled = action;
     }
 
@@ -259,12 +257,12 @@ final class PendingReleases {
      * Releases the resources that are no longer used. May free memory, and therefore wait for the device. Does nothing
      * during a capture, which such a wait would end.
      */
-    static void poll() {
+    public static void poll() {
         Runnable also = alsoPolled;
         if (also != null) {
             also.run();
         }
-        if (empty || CudaGraph.isThreadCapturing()) {
+        if (empty || NativeGraph.isThreadCapturing()) {
             return;
         }
         List<Runnable> done = new ArrayList<>();

@@ -1,7 +1,5 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.cuda;
 
-import io.github.nccl4j.internal.cuda.Cuda;
-import io.github.nccl4j.internal.cuda.HostStreams;
 import io.github.nccl4j.internal.memory.Address;
 import io.github.nccl4j.internal.memory.ElementFormat;
 import io.github.nccl4j.internal.memory.Transfer;
@@ -9,11 +7,10 @@ import java.lang.ref.Reference;
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.util.Objects;
 import org.bytedeco.javacpp.Pointer;
 
 /** Copies and fills memory by address. The caller keeps the memory from being freed. */
-final class MemoryCopy {
+public final class MemoryCopy {
     /** Size of a chunk of a copy whose elements are converted or staged. */
     private static final int CHUNK_BYTES = 1 << 20;
 
@@ -22,25 +19,25 @@ final class MemoryCopy {
     private MemoryCopy() {}
 
     /** Copies within a device's memory, or, for a CUDA device, also from or to host memory. */
-    static void copy(Device device, long target, long source, long bytes) {
+    public static void copy(NativeDevice device, long target, long source, long bytes) {
         if (device.isCuda()) {
             awaitDefaultOf(device);
             Cuda.copy(device.context(), target, source, bytes);
         } else {
-            CudaGraph.refuseOnHost("a copy that is done when it returns");
+            NativeGraph.refuseOnHost("a copy that is done when it returns");
             Pointer.memcpy(new Address(target), new Address(source), bytes);
         }
     }
 
     /** Waits for the default stream, as copies do. CUDA refuses copies to a thread that captures. */
-    private static void awaitDefaultOf(Device device) {
-        if (!CudaGraph.isThreadCapturing()) {
+    private static void awaitDefaultOf(NativeDevice device) {
+        if (!NativeGraph.isThreadCapturing()) {
             PendingOperations.awaitDefaultOf(device, device.context());
         }
     }
 
     /** Sets all elements to one value, given by its bits. */
-    static void fill(Device device, long address, long length, int size, long bits) {
+    public static void fill(NativeDevice device, long address, long length, int size, long bits) {
         if (length == 0) {
             return;
         }
@@ -74,18 +71,19 @@ final class MemoryCopy {
         return true;
     }
 
-    private static void set(Device device, long address, int value, long bytes) {
+    private static void set(NativeDevice device, long address, int value, long bytes) {
         if (device.isCuda()) {
             awaitDefaultOf(device);
             Cuda.set(device.context(), address, value, bytes);
         } else {
-            CudaGraph.refuseOnHost("a fill");
+            NativeGraph.refuseOnHost("a fill");
             Pointer.memset(new Address(address), value, bytes);
         }
     }
 
     /** Copies the remaining elements of a NIO buffer to a device's memory, or the other way; converts if necessary. */
-    static void transfer(Device device, ElementFormat type, long address, Buffer buffer, int count, boolean write) {
+    public static void transfer(
+            NativeDevice device, ElementFormat type, long address, Buffer buffer, int count, boolean write) {
         if (count == 0) {
             return;
         } else if (Transfer.isNative(type, buffer)) {
@@ -98,7 +96,7 @@ final class MemoryCopy {
     }
 
     private static void transferDirectly(
-            Device device, ElementFormat type, long address, Buffer buffer, int count, boolean write) {
+            NativeDevice device, ElementFormat type, long address, Buffer buffer, int count, boolean write) {
         long bytes = (long) count * type.size();
         long memory = addressOf(type, buffer);
         copy(device, write ? address : memory, write ? memory : address, bytes);
@@ -106,13 +104,13 @@ final class MemoryCopy {
     }
 
     /** Returns the address of the position of a direct buffer, whose arena must be open, if its memory has one. */
-    static long addressOf(ElementFormat type, Buffer buffer) {
+    public static long addressOf(ElementFormat type, Buffer buffer) {
         Transfer.requireAccessible(type, buffer);
         return new Pointer(buffer).address() + (long) buffer.position() * Transfer.step(type, buffer);
     }
 
     private static void convertInPlace(ElementFormat type, long address, Buffer buffer, int count, boolean write) {
-        CudaGraph.refuseOnHost("a copy that is done when it returns");
+        NativeGraph.refuseOnHost("a copy that is done when it returns");
         int size = type.size();
         int most = CHUNK_BYTES / size;
         for (int at = 0; at < count; ) {
@@ -128,7 +126,7 @@ final class MemoryCopy {
     }
 
     private static void convertByStaging(
-            Device device, ElementFormat type, long address, Buffer buffer, int count, boolean write) {
+            NativeDevice device, ElementFormat type, long address, Buffer buffer, int count, boolean write) {
         int size = type.size();
         int most = CHUNK_BYTES / size;
         Pointer staging = Pointer.malloc((long) Math.min(most, count) * size);
@@ -155,9 +153,8 @@ final class MemoryCopy {
     }
 
     /** Requires an open stream that can execute a copy between two devices. */
-    static void requireStream(CudaStream stream, Device source, Device target) {
-        Objects.requireNonNull(stream, "stream");
-        Device device = stream.device;
+    public static void requireStream(NativeStream stream, NativeDevice source, NativeDevice target) {
+        NativeDevice device = stream.device;
         boolean takesPart = device.equals(source) || device.equals(target);
         if (!takesPart || device.isHost() && (source.isCuda() || target.isCuda())) {
             throw new IllegalArgumentException(
@@ -168,7 +165,7 @@ final class MemoryCopy {
     }
 
     /** Requires a buffer that a device can access while the caller continues. */
-    static void requireAsynchronous(ElementFormat type, Buffer buffer) {
+    public static void requireAsynchronous(ElementFormat type, Buffer buffer) {
         if (!buffer.isDirect()) {
             throw new IllegalArgumentException(
                     "an asynchronous copy needs a direct buffer, because the garbage collector"
@@ -186,7 +183,7 @@ final class MemoryCopy {
      * Enqueues a copy in a stream. Runs the release action, if there is one, when the copy is done or could not be
      * enqueued.
      */
-    static void enqueue(CudaStream stream, long target, long source, long bytes, Runnable release) {
+    public static void enqueue(NativeStream stream, long target, long source, long bytes, Runnable release) {
         boolean kept = false;
         try {
             stream.pin();

@@ -1,7 +1,5 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.cuda;
 
-import io.github.nccl4j.internal.cuda.DeviceStreams;
-import io.github.nccl4j.internal.cuda.HostStreams;
 import io.github.nccl4j.internal.operation.OperationLog;
 import io.github.nccl4j.internal.threads.PolledFutures;
 import java.lang.ref.WeakReference;
@@ -26,8 +24,8 @@ import java.util.function.BooleanSupplier;
  *
  * <p>A device is identified by its context, which is 0 for host memory.
  */
-final class PendingOperations {
-    static final PendingOperations NONE = new PendingOperations(List.of());
+public final class PendingOperations {
+    public static final PendingOperations NONE = new PendingOperations(List.of());
 
     /** The number of an operation in a graph, which has none. */
     private static final long IN_GRAPH = Long.MAX_VALUE;
@@ -45,7 +43,7 @@ final class PendingOperations {
     private static volatile boolean anyInherited;
 
     /** A communicator, as waits for its operations need it. */
-    interface Owner {
+    public interface Owner {
         /** The context of the device. */
         long context();
 
@@ -118,19 +116,19 @@ final class PendingOperations {
         this.parts = parts;
     }
 
-    boolean isEmpty() {
+    public boolean isEmpty() {
         return parts.isEmpty();
     }
 
     /** Returns false if no stream but a default one has other operations than those that were called with it. */
-    static boolean areInherited() {
+    public static boolean areInherited() {
         return anyInherited && !INHERITED.isEmpty();
     }
 
     /* Communicators. */
 
     /** Adds a communicator that was opened. */
-    static synchronized void add(WeakReference<Owner> owner) {
+    public static synchronized void add(WeakReference<Owner> owner) {
         List<WeakReference<Owner>> all = new ArrayList<>(open);
         all.removeIf(one -> one.get() == null);
         all.add(owner);
@@ -138,7 +136,7 @@ final class PendingOperations {
     }
 
     /** Removes a communicator that has ended. */
-    static synchronized void remove(WeakReference<Owner> owner) {
+    public static synchronized void remove(WeakReference<Owner> owner) {
         List<WeakReference<Owner>> all = new ArrayList<>(open);
         all.remove(owner);
         open = List.copyOf(all);
@@ -149,7 +147,7 @@ final class PendingOperations {
      *
      * @param asks true to ask the host engine first whether they are done: before they are stopped
      */
-    static void stop(Owner owner, WeakReference<Owner> reference, boolean asks) {
+    public static void stop(Owner owner, WeakReference<Owner> reference, boolean asks) {
         INHERITED.values().removeIf(before -> before.parts.stream().allMatch(part -> part.pending() == null));
         OperationLog log = owner.operationLog();
         Set<Long> handles = new HashSet<>();
@@ -185,7 +183,7 @@ final class PendingOperations {
      * @param waitsForOthers true if it may wait for other streams without an event, as CUDA's default stream and blocking
      *     streams do
      */
-    static PendingOperations of(long context, long handle, boolean waitsForOthers) {
+    public static PendingOperations of(long context, long handle, boolean waitsForOthers) {
         Stream stream = new Stream(context, handle);
         List<Part> found = stream.isDefaultOfHost() ? List.of() : called(context, handle, waitsForOthers);
         PendingOperations inherited = anyInherited ? inherited(stream) : null;
@@ -214,7 +212,7 @@ final class PendingOperations {
     }
 
     /** Returns the operations in all streams of a device. */
-    static PendingOperations of(long context) {
+    public static PendingOperations of(long context) {
         List<Part> found = new ArrayList<>();
         for (WeakReference<Owner> reference : open) {
             Owner owner = reference.get();
@@ -251,7 +249,7 @@ final class PendingOperations {
     }
 
     /** Adds these operations to those before later work of a stream. */
-    void precede(long context, long handle) {
+    public void precede(long context, long handle) {
         if (!parts.isEmpty()) {
             inherit(new Stream(context, handle), parts);
         }
@@ -272,7 +270,7 @@ final class PendingOperations {
     }
 
     /** Adds the operations of a graph that was launched in a stream. */
-    static void launched(List<WeakReference<Owner>> owners, long context, long handle) {
+    public static void launched(List<WeakReference<Owner>> owners, long context, long handle) {
         if (!owners.isEmpty()) {
             List<Part> all = new ArrayList<>();
             owners.forEach(owner -> all.add(new Part(owner, null, IN_GRAPH, false)));
@@ -281,7 +279,7 @@ final class PendingOperations {
     }
 
     /** Forgets a stream that was destroyed: another one may get its handle. */
-    static void forget(long context, long handle) {
+    public static void forget(long context, long handle) {
         INHERITED.remove(new Stream(context, handle));
     }
 
@@ -293,8 +291,9 @@ final class PendingOperations {
      * @param what describes the stream
      * @param marks true to wait for an event instead, because CUDA's query of the stream ignores others for which it waits
      * @param timeout the limit instead of the communicators' deadlines, or null
+     * @return false if the timeout has passed
      */
-    void awaitStream(Object what, long context, long handle, boolean marks, Duration timeout) {
+    boolean awaitStream(Object what, long context, long handle, boolean marks, Duration timeout) {
         Stream stream = new Stream(context, handle);
         PendingOperations before = anyInherited ? inherited(stream) : null;
         if (marks) {
@@ -302,12 +301,16 @@ final class PendingOperations {
             try {
                 DeviceStreams.recordEvent(context, event, handle);
                 BooleanSupplier isDone = () -> DeviceStreams.eventIsDone(context, event);
-                await(what, new OperationWait.Query(context, handle, isDone), timeout);
+                if (!await(what, new OperationWait.Query(context, handle, isDone), timeout)) {
+                    return false;
+                }
             } finally {
                 DeviceStreams.destroyEvent(context, event);
             }
         } else {
-            await(what, OperationWait.ofStream(context, handle), timeout);
+            if (!await(what, OperationWait.ofStream(context, handle), timeout)) {
+                return false;
+            }
         }
         markDone();
         if (before != null && stream.isDefaultOfHost()) {
@@ -315,10 +318,11 @@ final class PendingOperations {
         } else if (before != null) {
             INHERITED.remove(stream, before);
         }
+        return true;
     }
 
     /** Waits for the default stream of a CUDA device, as a copy will. Not for a thread that captures. */
-    static void awaitDefaultOf(Object device, long context) {
+    public static void awaitDefaultOf(Object device, long context) {
         PendingOperations operations = of(context, 0, true);
         if (!operations.isEmpty()) {
             operations.awaitStream(device, context, 0, true, null);
@@ -326,7 +330,7 @@ final class PendingOperations {
     }
 
     /** Waits for the default stream of host memory of this thread, before copies of its results. */
-    static void awaitDefaultOfHost() {
+    public static void awaitDefaultOfHost() {
         PendingOperations operations = anyInherited ? OF_THREAD.get() : null;
         if (operations == null) {
             HostStreams.synchronizeStream(0);
@@ -335,8 +339,8 @@ final class PendingOperations {
         }
     }
 
-    /** Waits until work is done, before which these operations are. */
-    void await(Object what, OperationWait.Target target, Duration timeout) {
+    /** Waits until work is done, before which these operations are; returns false if the timeout has passed. */
+    boolean await(Object what, OperationWait.Target target, Duration timeout) {
         PolledFutures.requireMayWait();
         List<Owner> owners = new ArrayList<>();
         List<OperationLog.Entry> operations = new ArrayList<>();
@@ -347,11 +351,11 @@ final class PendingOperations {
                 operations.add(owner.operationLog().numberedOrLast(part.last));
             }
         }
-        new OperationWait(what, target, owners, operations).run(timeout);
+        return new OperationWait(what, target, owners, operations).run(timeout);
     }
 
     /** Marks the operations as done, because work after them is. Throws if they were stopped. */
-    void markDone() {
+    public void markDone() {
         for (Part part : parts) {
             Owner owner = part.pending();
             if (owner == null) {

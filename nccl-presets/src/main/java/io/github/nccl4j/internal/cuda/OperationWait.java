@@ -1,8 +1,7 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.cuda;
 
-import io.github.nccl4j.internal.cuda.Cuda;
-import io.github.nccl4j.internal.cuda.DeviceStreams;
-import io.github.nccl4j.internal.cuda.HostStreams;
+import io.github.nccl4j.highlevel.NcclResultException;
+import io.github.nccl4j.highlevel.Work;
 import io.github.nccl4j.internal.operation.OperationLog;
 import io.github.nccl4j.internal.threads.DaemonThreads;
 import io.github.nccl4j.internal.threads.Suppressed;
@@ -22,7 +21,7 @@ import java.util.function.BooleanSupplier;
  * @param owners the communicators
  * @param operations the last operation of each
  */
-record OperationWait(
+public record OperationWait(
         Object what, Target target, List<PendingOperations.Owner> owners, List<OperationLog.Entry> operations) {
     private static final int SPINS = 1_000;
     private static final long CHECK_NANOSECONDS = 1_000_000;
@@ -31,7 +30,7 @@ record OperationWait(
     private static final long HOST_WAIT_NANOSECONDS = 5_000_000;
 
     /** The work. */
-    static class Target {
+    public static class Target {
         private final BooleanSupplier isDone;
 
         Target(BooleanSupplier isDone) {
@@ -58,17 +57,17 @@ record OperationWait(
         }
 
         /** Returns a query that is valid until the communicator has ended. */
-        BooleanSupplier lasting(PendingOperations.Owner owner) {
+        public BooleanSupplier lasting(PendingOperations.Owner owner) {
             return isDone;
         }
     }
 
     /** A stream that is polled. */
-    static final class Query extends Target {
+    public static final class Query extends Target {
         private final long context;
         private final long handle;
 
-        Query(long context, long handle, BooleanSupplier isDone) {
+        public Query(long context, long handle, BooleanSupplier isDone) {
             super(isDone);
             this.context = context;
             this.handle = handle;
@@ -76,7 +75,7 @@ record OperationWait(
 
         /** The stream may be closed meanwhile, an event of its own is not. */
         @Override
-        BooleanSupplier lasting(PendingOperations.Owner owner) {
+        public BooleanSupplier lasting(PendingOperations.Owner owner) {
             Mark mark = new Mark(context);
             owner.keepUntilEnded(mark::destroy);
             DeviceStreams.recordEvent(context, mark.event, handle);
@@ -143,7 +142,7 @@ record OperationWait(
         }
     }
 
-    static Target ofStream(long context, long handle) {
+    public static Target ofStream(long context, long handle) {
         return context == 0 && !VirtualThreads.isCurrent()
                 ? new HostWait(handle)
                 : new Query(context, handle, () -> DeviceStreams.streamIsDone(context, handle));
@@ -153,7 +152,7 @@ record OperationWait(
      * Makes a call that waits for all work of a CUDA device. If the wait ends earlier, the call continues. The call comes after
      * cudaDeviceSynchronize: cudaFree keeps all other threads out of CUDA while it waits itself.
      */
-    static void run(long context, String name, Runnable body) {
+    public static void run(long context, String name, Runnable body) {
         PendingOperations all = PendingOperations.of(context);
         if (all.isEmpty()) {
             body.run();
@@ -173,8 +172,12 @@ record OperationWait(
         }
     }
 
-    /** Waits, at most until the first deadline, or instead for a timeout that is not null. */
-    void run(Duration timeout) {
+    /**
+     * Waits, at most until the first deadline, or instead for a timeout that is not null.
+     *
+     * @return false if the timeout has passed
+     */
+    boolean run(Duration timeout) {
         owners.forEach(PendingOperations.Owner::beginWait);
         boolean interrupted = false;
         try {
@@ -190,7 +193,10 @@ record OperationWait(
                     nextCheck = passed + CHECK_NANOSECONDS;
                 }
                 if (passed >= limit) {
-                    throw timeout == null ? late(passed) : new StreamTimeoutException(what.toString(), timeout);
+                    if (timeout == null) {
+                        throw late(passed);
+                    }
+                    return false;
                 }
                 if (target.spins() && asked < SPINS) {
                     Thread.onSpinWait();
@@ -207,6 +213,7 @@ record OperationWait(
                 pause = Math.min(2 * pause, CHECK_NANOSECONDS);
             }
             requireNoneStopped();
+            return true;
         } finally {
             owners.forEach(PendingOperations.Owner::endWait);
             if (interrupted) {

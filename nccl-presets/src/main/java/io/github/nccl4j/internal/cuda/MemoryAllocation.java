@@ -1,8 +1,6 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.cuda;
 
-import io.github.nccl4j.internal.cuda.Cuda;
-import io.github.nccl4j.internal.cuda.HostStreams;
-import io.github.nccl4j.internal.cuda.NcclMemory;
+import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.internal.memory.Bounds;
 import io.github.nccl4j.internal.memory.ElementFormat;
 import io.github.nccl4j.internal.memory.StalledDevices;
@@ -20,19 +18,19 @@ import org.bytedeco.javacpp.Pointer;
  * @param address the address
  * @param free frees the memory
  */
-record MemoryAllocation(long address, Runnable free) {
+public record MemoryAllocation(long address, Runnable free) {
     /** Suffices for the vector loads of every engine. */
     private static final int HOST_ALIGNMENT = 64;
 
     /** Allocates memory of a device. */
-    static MemoryAllocation allocate(Device device, long bytes) {
+    public static MemoryAllocation allocate(NativeDevice device, long bytes) {
         PendingReleases.poll();
         if (device.isCuda()) {
             long address = Cuda.allocate(device.context(), bytes);
             return new MemoryAllocation(
                     address, () -> free(device, "cudaFree", () -> Cuda.free(device.context(), address)));
         }
-        CudaGraph.refuseOnHost("an allocation");
+        NativeGraph.refuseOnHost("an allocation");
         if (bytes > Long.MAX_VALUE - HOST_ALIGNMENT) {
             throw new OutOfMemoryError("cannot allocate " + bytes + " bytes of host memory");
         }
@@ -47,7 +45,7 @@ record MemoryAllocation(long address, Runnable free) {
     }
 
     /** Allocates host memory that is page-locked for a CUDA device. */
-    static MemoryAllocation allocatePinned(Device device, long bytes) {
+    public static MemoryAllocation allocatePinned(NativeDevice device, long bytes) {
         if (device.isHost()) {
             return allocate(device, bytes);
         }
@@ -58,13 +56,13 @@ record MemoryAllocation(long address, Runnable free) {
     }
 
     /** Allocates memory of a device by NCCL. */
-    static MemoryAllocation allocateForWindow(Device device, long bytes) {
+    public static MemoryAllocation allocateForWindow(NativeDevice device, long bytes) {
         if ((NativeLibrary.engine() == Engine.HOST) != device.isHost()) {
             throw new IllegalStateException("memory for windows on " + device + " can't come from the loaded library, "
                     + NativeLibrary.path() + (device.isHost() ? ", which is not" : ", which is") + " the host engine");
         }
         if (device.isHost()) {
-            CudaGraph.refuseOnHost("an allocation");
+            NativeGraph.refuseOnHost("an allocation");
             long address = NcclMemory.allocate(bytes);
             return new MemoryAllocation(address, () -> NcclMemory.free(address));
         }
@@ -80,11 +78,11 @@ record MemoryAllocation(long address, Runnable free) {
     }
 
     /** Takes over memory that other code allocated. */
-    static MemoryAllocation of(Device device, long address, Runnable free) {
+    public static MemoryAllocation of(NativeDevice device, long address, Runnable free) {
         return device.isHost() ? new MemoryAllocation(address, free) : freedAfterWork(device, address, free);
     }
 
-    private static MemoryAllocation freedAfterWork(Device device, long address, Runnable free) {
+    private static MemoryAllocation freedAfterWork(NativeDevice device, long address, Runnable free) {
         return new MemoryAllocation(
                 address,
                 () -> free(device, "cudaDeviceSynchronize", () -> {
@@ -94,9 +92,9 @@ record MemoryAllocation(long address, Runnable free) {
     }
 
     /** Makes a call that frees memory and waits for the device. CUDA refuses it to a thread that captures. */
-    private static void free(Device device, String call, Runnable free) {
+    private static void free(NativeDevice device, String call, Runnable free) {
         StalledDevices.free(device, () -> {
-            if (CudaGraph.isThreadCapturing()) {
+            if (NativeGraph.isThreadCapturing()) {
                 free.run();
             } else {
                 OperationWait.run(device.context(), call, free);
@@ -105,11 +103,11 @@ record MemoryAllocation(long address, Runnable free) {
     }
 
     /** Returns the size of memory to allocate: at least 1 byte, so that every buffer has an address. */
-    static long allocatedBytes(ElementFormat type, long length) {
+    public static long allocatedBytes(ElementFormat type, long length) {
         return Math.max(1, bytes(type, length));
     }
 
-    static long bytes(ElementFormat type, long length) {
+    public static long bytes(ElementFormat type, long length) {
         if (length < 0) {
             throw new IllegalArgumentException("length must be >= 0: " + length);
         }
@@ -121,7 +119,7 @@ record MemoryAllocation(long address, Runnable free) {
     }
 
     /** Checks memory to wrap. */
-    static void checkWrapped(ElementFormat type, long address, long length) {
+    public static void checkWrapped(ElementFormat type, long address, long length) {
         long bytes = bytes(type, length);
         if (address == 0) {
             throw new IllegalArgumentException("address must not be 0");
@@ -134,7 +132,7 @@ record MemoryAllocation(long address, Runnable free) {
     }
 
     /** Returns the address of a pointer's position, from which on it must have the elements. */
-    static long addressOf(ElementFormat type, Pointer pointer, long length) {
+    public static long addressOf(ElementFormat type, Pointer pointer, long length) {
         long bytes = bytes(type, length);
         if (pointer.isNull()) {
             throw new IllegalArgumentException("pointer must not be NULL");
@@ -149,7 +147,7 @@ record MemoryAllocation(long address, Runnable free) {
     }
 
     /** Returns the address of the position of a direct buffer, which must have whole elements. */
-    static long addressOf(ElementFormat type, ByteBuffer memory) {
+    public static long addressOf(ElementFormat type, ByteBuffer memory) {
         if (!memory.isDirect()) {
             throw new IllegalArgumentException("memory must be direct: " + memory);
         }
