@@ -3,12 +3,14 @@
 #include "api/group.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include <atomic>
 #include <chrono>
 #include <future>
 #include <numeric>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -110,6 +112,76 @@ TEST(LaunchTest, AGroupMakesBlockingOrNonBlockingCommunicators) {
     if (comms[0] != nullptr) {
       EXPECT_EQ(ncclSuccess, ncclCommAbort(comms[0]));
     }
+  }
+}
+
+/** While it exists, the process gets no thread: no stack is that large. */
+class WithoutThreads {
+ public:
+  WithoutThreads() {
+    pthread_getattr_default_np(&before_);
+    pthread_attr_t impossible;
+    pthread_getattr_default_np(&impossible);
+    EXPECT_EQ(0, pthread_attr_setstacksize(&impossible, size_t{1} << 50));
+    EXPECT_EQ(0, pthread_setattr_default_np(&impossible));
+    pthread_attr_destroy(&impossible);
+  }
+  ~WithoutThreads() {
+    EXPECT_EQ(0, pthread_setattr_default_np(&before_));
+    pthread_attr_destroy(&before_);
+  }
+  WithoutThreads(const WithoutThreads&) = delete;
+
+ private:
+  pthread_attr_t before_;
+};
+
+TEST(LaunchTest, RanksWithoutAThreadDoNotWaitForEachOther) {
+  ncclUniqueId id;
+  ASSERT_EQ(ncclSuccess, ncclGetUniqueId(&id));
+  ncclComm_t comms[3] = {};
+  {
+    WithoutThreads none;
+    ncclGroupStart();
+    for (int rank = 0; rank < 3; rank++) EXPECT_EQ(ncclSuccess, ncclCommInitRank(&comms[rank], 3, id, rank));
+    double begun = now();
+    EXPECT_EQ(ncclSystemError, ncclGroupEnd());
+    EXPECT_GT(30, now() - begun) << "within a minute, each of them gives up by itself";
+  }
+  std::string text = ncclGetLastError(nullptr);
+  EXPECT_EQ(0u, text.find("cannot start a thread that makes a communicator: ")) << text;
+  for (ncclComm_t comm : comms) EXPECT_EQ(nullptr, comm);
+  ASSERT_EQ(ncclSuccess, ncclCommInitAll(comms, 3, nullptr));
+  for (ncclComm_t comm : comms) EXPECT_EQ(ncclSuccess, ncclCommAbort(comm));
+}
+
+/** The third operation has the stream of one and the communicator of the other. */
+TEST(LaunchTest, OperationsThatAThirdOneJoinsAllRun) {
+  constexpr size_t kCalls = 3;
+  ncclComm_t comms[2] = {};
+  cudaStream_t streams[2] = {};
+  for (int i = 0; i < 2; i++) {
+    ASSERT_EQ(ncclSuccess, ncclCommInitAll(&comms[i], 1, nullptr));
+    ASSERT_EQ(ncclSuccess, nccl4jHostStreamCreate(&streams[i]));
+  }
+  // Too many for the calling thread.
+  std::vector<std::vector<char>> elements(kCalls + 1, std::vector<char>(8 << 20));
+  elements[0].assign(elements[0].size(), 'a');
+  const int use[kCalls][2] = {{0, 0}, {1, 1}, {0, 1}};
+  ncclGroupStart();
+  for (size_t call = 0; call < kCalls; call++) {
+    auto [comm, stream] = use[call];
+    EXPECT_EQ(
+        ncclSuccess, ncclAllReduce(
+                         elements[0].data(), elements[call + 1].data(), elements[0].size(), ncclInt8, ncclSum, comms[comm],
+                         streams[stream]));
+  }
+  ASSERT_EQ(ncclSuccess, ncclGroupEnd());
+  for (cudaStream_t stream : streams) EXPECT_EQ(ncclSuccess, nccl4jHostStreamSynchronize(stream));
+  for (const std::vector<char>& one : elements) EXPECT_TRUE(elements[0] == one);
+  for (int i = 0; i < 2; i++) {
+    EXPECT_EQ(ncclSuccess, ncclCommAbort(comms[i]));
+    nccl4jHostStreamDestroy(streams[i]);
   }
 }
 

@@ -674,6 +674,19 @@ TEST_F(ManyElementsTest, OtherElementsPassTheRing) {
   }
 }
 
+TEST_F(ManyElementsTest, ARankThatFillsTheRingAwaitsRoom) {
+  Mapped mapped(rank.ends[1].memory);
+  volatile uint32_t& writerWaits = mapped.words(0).flags[1];
+  Operation gather = many(Call::Gather);
+  gather.root = 1;
+  EXPECT_EQ("", during(gather, [&] {
+    // Without the flag, the rank would find room only when it next looks by itself.
+    for (double end = now() + 60; writerWaits == 0 && now() < end;) std::this_thread::yield();
+    EXPECT_EQ(1u, writerWaits);
+    EXPECT_EQ(std::vector<int32_t>(kCount, 3), awaitElements(kCount));
+  }));
+}
+
 TEST(SocketPeerTest, AnOfferWithoutSharedMemoryIsRefused) {
   Pair pair(Path::Socket);
   std::vector<int32_t> got(10'000);
