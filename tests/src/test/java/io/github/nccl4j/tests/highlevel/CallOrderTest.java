@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.CommunicatorConfig;
 import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Int32;
@@ -60,8 +61,11 @@ class CallOrderTest {
             API ncclCommInitRank(Comm** comm, int, Id, int) { return create(comm); }
             API ncclCommInitRankConfig(Comm** comm, int, Id, int, void*) { return create(comm); }
             API ncclCommSplit(Comm*, int, int, Comm** comm, void*) { return make(comm); }
-            // A revoked communicator has an error.
-            API ncclCommGetAsyncError(Comm* comm, int* error) { *error = comm->revoked ? 6 : 0; return 0; }
+            // A revoked communicator has an error, and each with the variable STUB_ERROR.
+            API ncclCommGetAsyncError(Comm* comm, int* error) {
+              *error = comm->revoked ? 6 : getenv("STUB_ERROR") ? atoi(getenv("STUB_ERROR")) : 0;
+              return 0;
+            }
             API ncclCommCount(Comm*, int* count) { *count = 1; return 0; }
             API ncclCommUserRank(Comm*, int* rank) { *rank = 0; return 0; }
             API ncclCommCuDevice(Comm*, int* device) { *device = 0; return 0; }
@@ -159,15 +163,26 @@ class CallOrderTest {
         assertEquals(List.of(), calls("create", new ChildJvm().environment("STUB_RESULT", "2")));
     }
 
+    /** NCCL frees no communicator whose creation fails after the call. */
+    @Test
+    void aNonBlockingCommunicatorWhoseCreationFailsIsAborted() throws IOException {
+        ChildJvm jvm = new ChildJvm().environment("STUB_RESULT", "7").environment("STUB_ERROR", "2");
+        assertEquals(List.of("abort 1"), calls("create-nonblocking", jvm));
+    }
+
     /** In a JVM of its own, where the device is a fake. */
     static final class Scenario {
         private Scenario() {}
 
         public static void main(String[] args) throws Exception {
-            if (args[0].equals("create")) {
-                assertThrows(
-                        NcclResultException.class,
-                        () -> Communicator.builder().device(Device.cuda(0)).create(UniqueId.create(), 0, 1));
+            if (args[0].startsWith("create")) {
+                CommunicatorConfig config = CommunicatorConfig.builder()
+                        .blocking(args[0].equals("create"))
+                        .build();
+                assertThrows(NcclResultException.class, () -> Communicator.builder()
+                        .device(Device.cuda(0))
+                        .config(config)
+                        .create(UniqueId.create(), 0, 1));
                 return;
             }
             if (args[0].equals("close-two") || args[0].equals("finish-one")) {
