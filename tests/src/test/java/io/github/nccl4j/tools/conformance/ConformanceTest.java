@@ -2,12 +2,18 @@ package io.github.nccl4j.tools.conformance;
 
 import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.CudaStream;
+import io.github.nccl4j.highlevel.Device;
+import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Float32;
 import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.Group;
+import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tools.Main;
@@ -21,7 +27,9 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
@@ -77,6 +85,75 @@ class ConformanceTest {
     void memoryInWindows() throws Exception {
         assertAllPassed(new Ranks(true, ConformanceCommand::suiteInWindows).inThreads(RankDevices.of(0, 3)));
         assertAllPassed(new Ranks(false, ConformanceCommand::suiteInWindows).inOneThread(RankDevices.of(0, 2)));
+    }
+
+    @Test
+    void eachOperationMeetsEachTypeOperatorFormAndConfiguration() {
+        List<String> checks = new ArrayList<>();
+        new Ranks(true, ConformanceCommand::suite, ProgressWatch.NONE, what -> {
+                    checks.add(what);
+                    return false;
+                })
+                .inThisProcess(UniqueId.create(), 0, 1, Device.host());
+        List<String> expected = new ArrayList<>();
+        for (Operation operation : Operation.values()) {
+            for (ElementType<?> type : ElementType.values()) {
+                for (Operator operator : operation.reduces() ? Operator.values() : new Operator[1]) {
+                    for (Form form : operation.forms()) {
+                        for (int count : new int[] {0, 1, 7}) {
+                            expected.add(operation + ": " + operation + " of " + count + " " + type
+                                    + (operator == null ? "" : " " + operator) + " " + form + " root 0");
+                        }
+                    }
+                }
+            }
+        }
+        assertEquals(List.of(), missing(expected, checks));
+        expected.clear();
+        for (Tuning tuning : Tuning.values()) {
+            for (Operation operation : Operation.values()) {
+                for (Form form : Tuning.isTakenBy(operation) && tuning.suits(operation)
+                        ? operation.formsAsConfigured()
+                        : List.<Form>of()) {
+                    for (int count : new int[] {0, 1, 7, 1025, 1024, 100_003}) {
+                        expected.add("as configured: " + tuning + ": " + operation + " of " + count + " * " + form
+                                + " root 0 as configured: " + tuning);
+                    }
+                }
+            }
+        }
+        // Types and operators come in turn.
+        List<String> ofAnyType = checks.stream()
+                .map(check -> check.replaceFirst("( of \\d+) .* (\\S+ root )", "$1 * $2"))
+                .toList();
+        assertEquals(List.of(), missing(expected, ofAnyType));
+    }
+
+    private static List<String> missing(List<String> expected, List<String> checks) {
+        assertFalse(expected.isEmpty());
+        Set<String> there = new HashSet<>(checks);
+        return expected.stream().filter(check -> !there.contains(check)).toList();
+    }
+
+    @Test
+    void aCommunicatorThatCannotBeClosedIsAFailure() {
+        List<Communicator> communicators = new ArrayList<>();
+        List<Group> open = new ArrayList<>();
+        Report report;
+        try (DeviceBuffer<Float32> element = Device.host().allocate(ElementType.FLOAT32, 1)) {
+            report = new Ranks(true, crew -> {
+                        Communicator communicator = crew.members().get(0).communicator;
+                        communicators.add(communicator);
+                        open.add(Group.open());
+                        communicator.allReduce(element, ReduceOp.SUM, CudaStream.defaultOf(Device.host()));
+                    })
+                    .inThisProcess(UniqueId.create(), 0, 1, Device.host());
+            open.forEach(Group::close);
+            communicators.forEach(Communicator::close);
+        }
+        assertEquals(1, report.failures().size(), () -> report.failures().toString());
+        String failure = report.failures().get(0).toString();
+        assertTrue(failure.matches(".*close.*IllegalStateException: .*takes part in an open group.*"), failure);
     }
 
     @Test
