@@ -21,7 +21,7 @@ import java.util.stream.Stream;
  *   <li>Classes with native methods and their superclasses, in whose annotations JavaCPP finds the library.
  *   <li>Pointer classes, which JavaCPP and native code instantiate.
  *   <li>Exceptions that native code throws, with the constructor that takes a message.
- *   <li>The method that native code calls.
+ *   <li>The method that native code calls, if there is one.
  *   <li>The native libraries, which are resources.
  * </ul>
  *
@@ -32,6 +32,9 @@ public final class NativeImageConfig {
     private static final String MESSAGE_CONSTRUCTOR =
             "\"methods\": [{\"name\": \"<init>\", \"parameterTypes\": [\"java.lang.String\"]}]";
     private static final String CONSTRUCTORS = "\"allDeclaredConstructors\": true";
+
+    /** The value of {@code --called} for native code that calls no method. */
+    private static final String NONE = "none";
 
     /** Exceptions that JavaCPP's native code throws. */
     private static final List<String> JDK_EXCEPTIONS = List.of(
@@ -45,7 +48,7 @@ public final class NativeImageConfig {
     /**
      * Writes the files.
      *
-     * <p>Usage: {@code --classes DIR --package NAME --called CLASS.METHOD --resources PATTERN,... --output DIR}.
+     * <p>Usage: {@code --classes DIR --package NAME --called CLASS.METHOD|none --resources PATTERN,... --output DIR}.
      *
      * @param args the command line
      * @throws IOException if a file can't be read or written
@@ -55,7 +58,7 @@ public final class NativeImageConfig {
      */
     public static void main(String... args) throws IOException, ClassNotFoundException {
         Arguments arguments = new Arguments(
-                "NativeImageConfig --classes DIR --package NAME --called CLASS.METHOD --resources PATTERN,..."
+                "NativeImageConfig --classes DIR --package NAME --called CLASS.METHOD|none --resources PATTERN,..."
                         + " --output DIR",
                 args);
         Path classes = arguments.path("classes");
@@ -68,7 +71,9 @@ public final class NativeImageConfig {
         if (entries.isEmpty()) {
             throw new IllegalStateException("no class with native methods in " + classes.resolve(folder));
         }
-        addCalled(entries, arguments.text("called"));
+        if (!arguments.text("called").equals(NONE)) {
+            addCalled(entries, arguments.text("called"));
+        }
         JDK_EXCEPTIONS.forEach(name -> entries.put(name, MESSAGE_CONSTRUCTOR));
         Path output = Files.createDirectories(arguments.path("output"));
         String list = entries.entrySet().stream()

@@ -2,6 +2,7 @@ package io.github.nccl4j.header;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.net.URL;
@@ -96,6 +97,13 @@ class NativeImageFilesTest {
                   ]}
                 }
                 """, Files.readString(out.resolve("resource-config.json")));
+    }
+
+    @Test
+    void nativeCodeMayCallNoMethod() throws Exception {
+        write(compile(SOURCES), "none");
+        String list = Files.readString(folder.resolve("out/native-image/jni-config.json"));
+        assertTrue(list.contains("\"a.Calls\"") && !list.contains("a.Listener"), list);
     }
 
     @Test

@@ -91,6 +91,8 @@ class JarContentsTest {
                     30,
                     OURS + "extensions/((global|library|nccl_ep|nccl_m2n|presets)/)?" + NAME + "\\.(class|java)",
                     OURS + "extensions/include/nccl_(ep|m2n)\\.h",
+                    "META-INF/native-image/io\\.github\\.nccl4j/nccl-extensions/(jni|reflect|resource)-config\\.json",
+                    "module-info\\.class",
                     OURS + "extensions/linux-\\w+/libjninccl4jextensions\\.so"),
             new Rule(
                     ".*-sources\\.jar",

@@ -1,6 +1,7 @@
 package io.github.nccl4j.tests;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
@@ -21,6 +22,7 @@ import java.util.Set;
 import java.util.function.Predicate;
 import java.util.spi.ToolProvider;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import javax.tools.JavaCompiler;
 import org.bytedeco.javacpp.Loader;
 import org.junit.jupiter.api.Test;
@@ -52,7 +54,9 @@ class ModulePathTest {
     private static List<Path> jars() {
         return Arrays.stream(System.getProperty("java.class.path").split(File.pathSeparator))
                 .map(Path::of)
-                .filter(jar -> jar.getFileName().toString().matches("(nccl|nccl-host|javacpp|cuda)-[0-9].*\\.jar"))
+                .filter(jar -> jar.getFileName()
+                        .toString()
+                        .matches("(nccl|nccl-host|nccl-extensions|javacpp|cuda)-[0-9].*\\.jar"))
                 .toList();
     }
 
@@ -60,12 +64,17 @@ class ModulePathTest {
         return jars().stream().map(Path::toString).collect(Collectors.joining(File.pathSeparator));
     }
 
-    @Test
-    void theModuleExportsWhatProgramsUse() {
+    private static Set<String> exportsOf(String name) {
         ModuleDescriptor module = ModuleFinder.of(jars().toArray(Path[]::new))
-                .find(MODULE)
+                .find(name)
                 .orElseThrow()
                 .descriptor();
+        assertFalse(module.isAutomatic(), name);
+        return module.exports().stream().map(ModuleDescriptor.Exports::source).collect(Collectors.toSet());
+    }
+
+    @Test
+    void theModuleExportsWhatProgramsUse() {
         assertEquals(
                 Set.of(
                         MODULE + ".highlevel",
@@ -76,7 +85,50 @@ class ModulePathTest {
                         MODULE + ".nccl",
                         MODULE + ".nccl_device",
                         MODULE + ".presets"),
-                module.exports().stream().map(ModuleDescriptor.Exports::source).collect(Collectors.toSet()));
+                exportsOf(MODULE));
+    }
+
+    @Test
+    void theModuleOfTheExtensionsExportsAllPackages() throws IOException {
+        Set<String> packages;
+        try (Stream<Path> files = Files.walk(Path.of("../nccl-extensions/src/main/java"))) {
+            packages = files.filter(file -> file.endsWith("package-info.java"))
+                    .map(file -> Path.of("../nccl-extensions/src/main/java").relativize(file.getParent()))
+                    .map(name -> name.toString().replace('/', '.'))
+                    .collect(Collectors.toSet());
+        }
+        assertEquals(packages, exportsOf(MODULE + ".extensions"));
+    }
+
+    @Test
+    void aModuleUsesTheExtensions() throws IOException {
+        compile("module app { requires io.github.nccl4j.extensions; }", """
+                package app;
+                import io.github.nccl4j.extensions.*;
+                import io.github.nccl4j.extensions.global.nccl_m2n;
+                import io.github.nccl4j.extensions.nccl_m2n.ncclM2nConfig_t;
+                import io.github.nccl4j.highlevel.*;
+                public class Main {
+                    public static void main(String[] args) {
+                        System.out.println(Mesh.class.getModule() + " " + Mesh.of("data", 2).by("model", 3).size());
+                        try (ncclM2nConfig_t config = new ncclM2nConfig_t()) {
+                            System.out.println(config.magic() == nccl_m2n.NCCL_M2N_API_MAGIC);
+                            nccl_m2n.ncclM2nGroupStart();
+                        } catch (NcclLibraryException e) {
+                            System.out.println(e.getMessage());
+                        }
+                    }
+                }
+                """);
+        ChildJvm.Outcome outcome = new ChildJvm()
+                .property("nccl4j.engine", "host")
+                .modulePath(modulePath() + File.pathSeparator + folder.resolve("classes"))
+                .run("app/app.Main");
+        assertTrue(
+                outcome.output()
+                        .startsWith(
+                                "module io.github.nccl4j.extensions 6\ntrue\nNCCL M2N could not be loaded: it needs"),
+                outcome.output());
     }
 
     @Test
@@ -111,7 +163,8 @@ class ModulePathTest {
     void anImageOfJlinkRunsWithTheModulesOfNativeCode() throws IOException, InterruptedException {
         ToolProvider jlink = ToolProvider.findFirst("jlink").orElse(null);
         assumeTrue(jlink != null, "needs jlink");
-        compile("module app { requires io.github.nccl4j; }", PRINT_LIBRARY);
+        // The extensions are in the image, too: it takes no jar without a descriptor.
+        compile("module app { requires io.github.nccl4j; requires io.github.nccl4j.extensions; }", PRINT_LIBRARY);
         String platform = Loader.getPlatform().replace('-', '.');
         String natives =
                 MODULE + "." + platform + "," + MODULE + ".host." + platform + ",org.bytedeco.javacpp." + platform;

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.nccl4j.extensions.global.nccl_m2n;
 import io.github.nccl4j.global.nccl;
 import java.io.IOException;
 import java.io.InputStream;
@@ -30,9 +31,10 @@ import org.bytedeco.javacpp.Loader;
 import org.bytedeco.javacpp.Pointer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What the jar tells GraalVM's native-image, compared with the classes and with the strings of the native library. */
+/** What the jars tell GraalVM's native-image, compared with the classes and with the strings of the native libraries. */
 class NativeImageConfigTest {
     private static final String FOLDER = "/META-INF/native-image/io.github.nccl4j/";
     private static final Pattern ENTRY = Pattern.compile("\"name\": \"([^\"]+)\"([^\\n]*)");
@@ -45,6 +47,30 @@ class NativeImageConfigTest {
 
     private static final String JAVACPP =
             "/META-INF/native-image/" + Loader.getPlatform() + "/jnijavacpp/jni-config.json";
+
+    /** A jar with native code. */
+    private enum Bindings {
+        NCCL("nccl", nccl.class, "", "libjninccl4j.so", 8),
+        EXTENSIONS("nccl-extensions", nccl_m2n.class, "extensions/", "libjninccl4jextensions.so", 20);
+
+        /** The folder of the configuration. */
+        final String folder;
+
+        final Class<?> type;
+
+        /** The resource of the library. */
+        final String library;
+
+        /** How many classes have native methods or are pointers, at least. */
+        final int least;
+
+        Bindings(String artifact, Class<?> type, String place, String library, int least) {
+            folder = artifact + "/";
+            this.type = type;
+            this.library = "io/github/nccl4j/" + place + Loader.getPlatform() + "/" + library;
+            this.least = least;
+        }
+    }
 
     private static String text(String resource) throws IOException {
         try (InputStream in = nccl.class.getResourceAsStream(resource)) {
@@ -66,7 +92,14 @@ class NativeImageConfigTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"nccl/jni-config.json", "nccl/reflect-config.json", "highlevel/reflect-config.json"})
+    @ValueSource(
+            strings = {
+                "nccl/jni-config.json",
+                "nccl/reflect-config.json",
+                "highlevel/reflect-config.json",
+                "nccl-extensions/jni-config.json",
+                "nccl-extensions/reflect-config.json"
+            })
     void whatIsNamedExists(String file) throws Exception {
         for (Map.Entry<String, String> entry : entries(file).entrySet()) {
             if (entry.getKey().startsWith("java.lang.foreign.")
@@ -107,30 +140,38 @@ class NativeImageConfigTest {
     void methodsThatNativeCodeCallsAreNamed() throws Exception {
         String config = text(FOLDER + "nccl/jni-config.json");
         int found = 0;
-        try (Stream<Path> files = Files.list(Path.of("../nccl-presets/src/main/native/glue"))) {
-            for (Path file : files.toList()) {
-                for (MatchResult method :
-                        LOOKED_UP.matcher(Files.readString(file)).results().toList()) {
-                    found++;
-                    String parameters =
-                            MethodType.fromMethodDescriptorString("(" + method.group(2) + ")V", null)
-                                    .parameterList()
-                                    .stream()
-                                    .map(type -> "\"" + type.getTypeName() + "\"")
-                                    .collect(Collectors.joining(", "));
-                    String entry = "{\"name\": \"" + method.group(1) + "\", \"parameterTypes\": [" + parameters + "]}";
-                    assertTrue(config.contains(entry), () -> entry + " of " + file + " is not in " + config);
-                }
+        List<Path> all = new ArrayList<>();
+        for (String module : List.of("nccl-presets", "nccl-extensions")) {
+            try (Stream<Path> files = Files.list(Path.of("..", module, "src/main/native/glue"))) {
+                all.addAll(files.toList());
+            }
+        }
+        for (Path file : all) {
+            for (MatchResult method :
+                    LOOKED_UP.matcher(Files.readString(file)).results().toList()) {
+                found++;
+                String parameters =
+                        MethodType.fromMethodDescriptorString("(" + method.group(2) + ")V", null)
+                                .parameterList()
+                                .stream()
+                                .map(type -> "\"" + type.getTypeName() + "\"")
+                                .collect(Collectors.joining(", "));
+                String entry = "{\"name\": \"" + method.group(1) + "\", \"parameterTypes\": [" + parameters + "]}";
+                assertTrue(config.contains(entry), () -> entry + " of " + file + " is not in " + config);
             }
         }
         assertTrue(found > 0);
     }
 
-    @Test
-    void classesWithNativeMethodsAndPointersAreNamed() throws Exception {
+    @ParameterizedTest
+    @EnumSource
+    void classesWithNativeMethodsAndPointersAreNamed(Bindings bindings) throws Exception {
         Set<String> expected = new TreeSet<>();
-        Path jar = Path.of(
-                nccl.class.getProtectionDomain().getCodeSource().getLocation().toURI());
+        Path jar = Path.of(bindings.type
+                .getProtectionDomain()
+                .getCodeSource()
+                .getLocation()
+                .toURI());
         try (JarFile file = new JarFile(jar.toFile())) {
             for (String name : file.stream().map(Object::toString).toList()) {
                 if (!name.matches("io/github/.*\\.class")) {
@@ -147,17 +188,19 @@ class NativeImageConfigTest {
                 }
             }
         }
-        assertTrue(expected.size() > 8, expected.toString());
-        expected.removeAll(entries("nccl/jni-config.json").keySet());
+        assertTrue(expected.size() > bindings.least, expected.toString());
+        Map<String, String> config = entries(bindings.folder + "jni-config.json");
+        expected.removeAll(config.keySet());
         assertEquals(Set.of(), expected);
-        assertEquals(entries("nccl/jni-config.json"), entries("nccl/reflect-config.json"));
+        assertEquals(config, entries(bindings.folder + "reflect-config.json"));
     }
 
-    @Test
-    void whatTheNativeLibraryLooksUpIsNamed() throws Exception {
-        Set<String> looked = classesIn(nccl.class, "libjninccl4j.so");
+    @ParameterizedTest
+    @EnumSource
+    void whatTheNativeLibraryLooksUpIsNamed(Bindings bindings) throws Exception {
+        Set<String> looked = classesIn(bindings);
         assertTrue(looked.contains("io.github.nccl4j.highlevel.NcclLibraryException"), looked.toString());
-        Map<String, String> ours = entries("nccl/jni-config.json");
+        Map<String, String> ours = entries(bindings.folder + "jni-config.json");
         Set<String> javacpp = Pattern.compile("\"name\"\\s*:\\s*\"([^\"]+)\"")
                 .matcher(text(JAVACPP))
                 .results()
@@ -177,9 +220,8 @@ class NativeImageConfigTest {
     }
 
     /** The names of classes among the strings of a native library: "java/lang/Object". */
-    private static Set<String> classesIn(Class<?> neighbour, String library) throws IOException {
-        String path = "/io/github/nccl4j/" + Loader.getPlatform() + "/" + library;
-        try (InputStream in = neighbour.getResourceAsStream(path)) {
+    private static Set<String> classesIn(Bindings bindings) throws IOException {
+        try (InputStream in = bindings.type.getResourceAsStream("/" + bindings.library)) {
             String bytes = new String(in.readAllBytes(), StandardCharsets.ISO_8859_1);
             return Pattern.compile("\0([a-z]+(?:/[A-Za-z0-9_$]+){2,})(?=\0)")
                     .matcher(bytes)
@@ -189,15 +231,20 @@ class NativeImageConfigTest {
         }
     }
 
-    @Test
-    void theNativeLibrariesAreResources() throws IOException {
+    @ParameterizedTest
+    @EnumSource
+    void theNativeLibrariesAreResources(Bindings bindings) throws IOException {
         List<Pattern> patterns = Pattern.compile("\"pattern\": \"([^\"]+)\"")
-                .matcher(text(FOLDER + "nccl/resource-config.json"))
+                .matcher(text(FOLDER + bindings.folder + "resource-config.json"))
                 .results()
                 .map(found -> Pattern.compile(found.group(1).replace("\\\\", "\\")))
                 .toList();
-        for (String library : List.of("%s/libjninccl4j.so", "host/%s/libnccl4j_host.so")) {
-            String name = "io/github/nccl4j/" + String.format(Locale.ROOT, library, Loader.getPlatform());
+        List<String> names = new ArrayList<>(List.of(bindings.library));
+        if (bindings == Bindings.NCCL) {
+            names.add(String.format(Locale.ROOT, "io/github/nccl4j/host/%s/libnccl4j_host.so", Loader.getPlatform()));
+        }
+        assertEquals(names.size(), patterns.size());
+        for (String name : names) {
             assertTrue(nccl.class.getResource("/" + name) != null, name);
             assertEquals(
                     1,
