@@ -1,5 +1,7 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.communicator.CommunicatorCore;
+import io.github.nccl4j.internal.communicator.CommunicatorStreams;
 import io.github.nccl4j.internal.cuda.NativeStream;
 
 /**

@@ -2,6 +2,8 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.Element.Int8;
+import io.github.nccl4j.internal.communicator.CommunicatorCore;
+import io.github.nccl4j.internal.communicator.Resource;
 import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.BlockLayout;

@@ -1,9 +1,13 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.communicator.CallCheck;
+import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.communicator.CommunicatorState;
 import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.cuda.NativeGraph;
+import io.github.nccl4j.internal.diagnostics.Jfr;
+import io.github.nccl4j.internal.diagnostics.JfrEvents;
 import io.github.nccl4j.internal.failure.BlockingCall;
 import io.github.nccl4j.internal.failure.Status;
 import io.github.nccl4j.internal.memory.Address;

@@ -1,12 +1,17 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.communicator.CommunicatorSettings;
+import io.github.nccl4j.internal.communicator.CommunicatorStreams;
+import io.github.nccl4j.internal.communicator.Watchdog;
 import io.github.nccl4j.internal.cuda.PendingOperations;
+import io.github.nccl4j.internal.diagnostics.Jfr;
 import io.github.nccl4j.internal.failure.BlockingCall;
 import io.github.nccl4j.internal.memory.Leaks;
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.launch.Rendezvous;
+import io.github.nccl4j.library.NativeLibrary;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.List;
@@ -109,6 +114,7 @@ public final class Communicator implements AutoCloseable {
     private final CommunicatorCore core;
     private final Device device;
     private final FailurePolicy policy;
+    private final FlightRecorder recorder;
     private final CommunicatorStreams streams;
     /** Made on demand, with the lock of the streams held. */
     private CudaStream ownStream;
@@ -165,6 +171,7 @@ public final class Communicator implements AutoCloseable {
         this.device = device;
         this.policy = policy;
         core = new CommunicatorCore(library, device.nativeDevice, blocking, owner, settings, name, new CoreListener());
+        recorder = new FlightRecorder(core.recorder());
         derived = new DerivedCommunicators(this);
         Jfr.initialize();
         Profiler.startBySetting();
@@ -182,7 +189,7 @@ public final class Communicator implements AutoCloseable {
         hasScatter = library.provides("ncclScatter");
     }
 
-    /** Handles the events of the core. A class of its own, because its methods are not for programs. */
+    /** Handles the events of the core and makes its exceptions. A class of its own, because its methods are not for programs. */
     private final class CoreListener implements CommunicatorCore.Listener {
         @Override
         public void opened() {
@@ -197,6 +204,16 @@ public final class Communicator implements AutoCloseable {
         @Override
         public void failed(NcclException failure) {
             policy.onFailure(Communicator.this, failure);
+        }
+
+        @Override
+        public NcclException interrupted(String message) {
+            return new NcclInterruptedException(message);
+        }
+
+        @Override
+        public NcclException mismatch(long number, List<String> calls) {
+            return new CallMismatchException(core.toString(), number, calls);
         }
 
         /** Work that is complete now counts as complete, the rest as lost. */
@@ -220,7 +237,7 @@ public final class Communicator implements AutoCloseable {
 
     /** {@return the record of the last operations of this communicator, the same in every call} */
     public FlightRecorder flightRecorder() {
-        return core.recorder();
+        return recorder;
     }
 
     /* Creating. */
@@ -436,7 +453,9 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclLibraryException if the library lacks the function
      */
     public CommunicatorProperties properties() {
-        return core.calls().properties();
+        return core.calls()
+                .properties(
+                        CommunicatorProperties.versionFor(NativeLibrary.versionCode()), CommunicatorProperties::new);
     }
 
     /* Deriving communicators. */
@@ -753,7 +772,7 @@ public final class Communicator implements AutoCloseable {
         checks.workOf(stream.nativeStream);
         Gate.Pass pass = core.gate().enter();
         try {
-            return streams.mark(stream.nativeStream);
+            return new Work(streams.mark(stream.nativeStream));
         } finally {
             pass.leave();
         }

@@ -1,10 +1,15 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.communicator.CommunicatorKey;
 import io.github.nccl4j.internal.communicator.CommunicatorSettings;
+import io.github.nccl4j.internal.communicator.Creation;
+import io.github.nccl4j.internal.communicator.OwnDevice;
 import io.github.nccl4j.internal.communicator.PeerWatch;
+import io.github.nccl4j.internal.communicator.RankHandshake;
 import io.github.nccl4j.internal.config.NativeArguments;
+import io.github.nccl4j.internal.cuda.NativeDevice;
 import io.github.nccl4j.internal.failure.Status;
 import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.internal.threads.Timeouts;
@@ -271,7 +276,11 @@ public final class CommunicatorBuilder {
         RankInfo self = RankInfo.fromEnvironment();
         if (self.worldSize() == 1) {
             // A single rank needs no rendezvous, and no port for it.
-            return create(List.of(UniqueId.create()), 0, 1, device == null ? OwnDevice.find(self) : chosenDevice());
+            return create(
+                    List.of(UniqueId.create()),
+                    0,
+                    1,
+                    device == null ? Device.of(OwnDevice.find(self)) : chosenDevice());
         }
         OwnDevice own = ownDevice(self);
         if (self.rank() > 0) {
@@ -292,14 +301,18 @@ public final class CommunicatorBuilder {
         }
     }
 
+    private NativeDevice chosenNative() {
+        return chosenDevice().nativeDevice;
+    }
+
     private OwnDevice ownDevice() {
         RankInfo self = launched();
-        return self != null && self.hasLocalRank() ? ownDevice(self) : OwnDevice.of(this::chosenDevice);
+        return self != null && self.hasLocalRank() ? ownDevice(self) : OwnDevice.of(this::chosenNative);
     }
 
     private OwnDevice ownDevice(RankInfo self) {
         return device != null
-                ? OwnDevice.of(this::chosenDevice)
+                ? OwnDevice.of(this::chosenNative)
                 : self.hasLocalRank() ? OwnDevice.start(self) : OwnDevice.unlocated(self);
     }
 
@@ -341,8 +354,8 @@ public final class CommunicatorBuilder {
         // Both take a while; meanwhile, the device is initialised.
         Gate.prepare();
         UniqueId made = rendezvous.rank() == 0 ? handshake.orReport(UniqueId::create) : null;
-        Device on = handshake.orReport(own::get);
-        UniqueId id = handshake.broadcastId(made);
+        Device on = Device.of(handshake.orReport(own::get));
+        UniqueId id = UniqueId.of(handshake.broadcastId(() -> made.toBytes()));
         CommunicatorSettings given = settings;
         settings = settings.withRendezvous(rendezvous);
         if (Boolean.getBoolean("nccl4j.check") && settings.check() == null) {
@@ -529,14 +542,14 @@ public final class CommunicatorBuilder {
     public Communicator join(UniqueId id, int rank, int size) {
         Objects.requireNonNull(id, "id");
         requireRank(rank, size);
-        return join(id, rank, size, OwnDevice.of(this::chosenDevice), null);
+        return join(id, rank, size, OwnDevice.of(this::chosenNative), null);
     }
 
     /** The ranks can name the communicator, and are watched, only if {@code peers} is not null. */
     private Communicator join(UniqueId id, int rank, int size, OwnDevice own, PeerWatch peers) {
         NcclLibrary library = NcclLibrary.get();
         library.require("ncclCommGrow");
-        Device on = own.get();
+        Device on = Device.of(own.get());
         NativeArguments arguments = CommunicatorConfig.arguments(config, List.of(id), library);
         Communicator communicator = empty(library, on);
         CommunicatorCore core = communicator.core();
@@ -565,7 +578,7 @@ public final class CommunicatorBuilder {
         try {
             RankHandshake handshake = new RankHandshake(all, settings.deadline());
             handshake.exchangeDescriptions(own);
-            UniqueId id = handshake.broadcastId(null);
+            UniqueId id = UniqueId.of(handshake.broadcastId(null));
             settings = settings.withRendezvous(all);
             return join(id, all.rank(), all.size(), own, peers);
         } finally {

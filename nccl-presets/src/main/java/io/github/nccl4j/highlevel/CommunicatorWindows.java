@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.config.FaultyAlgorithm;
 import io.github.nccl4j.internal.config.ReportedFaults;
 import io.github.nccl4j.internal.operation.OperationKind;

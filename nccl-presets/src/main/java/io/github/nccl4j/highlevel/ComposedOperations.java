@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.internal.operation.BlockLayout;
 import io.github.nccl4j.internal.operation.OperationKind;

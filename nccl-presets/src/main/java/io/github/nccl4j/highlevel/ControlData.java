@@ -2,6 +2,9 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.highlevel.Element.Int64;
 import io.github.nccl4j.highlevel.Element.Int8;
+import io.github.nccl4j.internal.communicator.CommunicatorCore;
+import io.github.nccl4j.internal.communicator.CommunicatorStreams;
+import io.github.nccl4j.internal.communicator.StreamWork;
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.internal.threads.Timeouts;
@@ -219,7 +222,7 @@ public final class ControlData {
 
     private void await(Duration limit) {
         Gate.Pass pass = core.gate().enter();
-        Work work;
+        StreamWork work;
         try {
             work = streams.mark(streams.ownStream());
         } finally {

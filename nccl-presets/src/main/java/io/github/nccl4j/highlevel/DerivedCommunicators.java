@@ -1,9 +1,13 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.communicator.CommunicatorKey;
 import io.github.nccl4j.internal.communicator.CommunicatorSettings;
 import io.github.nccl4j.internal.communicator.CommunicatorState;
+import io.github.nccl4j.internal.communicator.Creation;
+import io.github.nccl4j.internal.communicator.OwnDevice;
+import io.github.nccl4j.internal.communicator.RankHandshake;
 import io.github.nccl4j.internal.config.NativeArguments;
 import io.github.nccl4j.internal.config.ReportedFaults;
 import io.github.nccl4j.internal.memory.NativeMemory;
@@ -171,8 +175,8 @@ final class DerivedCommunicators {
         Membership growing = core.peers().enter(all, "growing", all.rank());
         try {
             RankHandshake handshake = new RankHandshake(all, core.deadline());
-            handshake.exchangeDescriptions(OwnDevice.of(() -> Device.of(core.device())));
-            UniqueId id = handshake.broadcastId(all.rank() == 0 ? growId() : null);
+            handshake.exchangeDescriptions(OwnDevice.of(core::device));
+            UniqueId id = UniqueId.of(handshake.broadcastId(() -> growId().toBytes()));
             List<UniqueId> own = growId == null ? List.of() : List.of(growId);
             NativeArguments arguments = CommunicatorConfig.arguments(null, own, core.library());
             long address = own.isEmpty() ? 0 : arguments.ids();

@@ -71,14 +71,7 @@ public final class Device {
      * @throws CudaException if CUDA can't use the device
      */
     public static Device cuda(int index) {
-        int count = cudaCount();
-        if (index < 0 || index >= count) {
-            throw new IndexOutOfBoundsException(
-                    "index must be >= 0 and < the number of CUDA devices that this process sees: " + index
-                            + (index < 0 ? " < 0" : " >= " + count));
-        }
-        CudaRuntime.require();
-        return CUDA.computeIfAbsent(index, i -> new Device(new NativeDevice(i, Cuda.retainContext(i))));
+        return of(NativeDevice.cuda(index));
     }
 
     /**

@@ -2,6 +2,7 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.binding.GroupedCalls;
+import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.internal.failure.Status;
 import io.github.nccl4j.internal.operation.OperationKind;

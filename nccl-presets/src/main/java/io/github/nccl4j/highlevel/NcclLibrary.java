@@ -2,8 +2,8 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.binding.CudaBanner;
 import io.github.nccl4j.internal.config.SharedGpus;
-import io.github.nccl4j.internal.diagnostics.Interception;
 import io.github.nccl4j.internal.failure.Failure;
+import io.github.nccl4j.internal.log.Interception;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.SystemText;

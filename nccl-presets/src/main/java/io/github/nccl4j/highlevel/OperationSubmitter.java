@@ -1,10 +1,14 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.communicator.CallCheck;
+import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.config.FaultyAlgorithm;
 import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.cuda.NativeGraph;
 import io.github.nccl4j.internal.cuda.NativeStream;
+import io.github.nccl4j.internal.diagnostics.Jfr;
+import io.github.nccl4j.internal.diagnostics.JfrEvents;
 import io.github.nccl4j.internal.failure.BlockingCall;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.Operation;

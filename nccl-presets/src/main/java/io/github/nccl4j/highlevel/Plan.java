@@ -1,5 +1,7 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.communicator.CommunicatorCore;
+import io.github.nccl4j.internal.communicator.Resource;
 import io.github.nccl4j.internal.cuda.NativeGraph;
 import io.github.nccl4j.internal.operation.Operation;
 import java.util.Objects;

@@ -1,6 +1,8 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.communicator.CommunicatorCore;
+import io.github.nccl4j.internal.communicator.Resource;
 import io.github.nccl4j.internal.memory.NativeMemory;
 
 /**

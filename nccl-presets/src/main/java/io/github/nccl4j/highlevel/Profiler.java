@@ -1,7 +1,10 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.binding.ProfilerQueue;
+import io.github.nccl4j.internal.diagnostics.FlightRecord;
 import io.github.nccl4j.internal.diagnostics.InspectorFile;
+import io.github.nccl4j.internal.diagnostics.Jfr;
+import io.github.nccl4j.internal.diagnostics.JfrEvents;
 import io.github.nccl4j.internal.log.ProfileAssembler;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.OperationKind;
@@ -437,7 +440,7 @@ public final class Profiler {
     private static OptionalLong sequence(ProfileAssembler.Member member, String function, long number) {
         WeakReference<OperationLog> known = LOGS.get(member);
         if (known == null && member.rank() >= 0) {
-            OperationLog found = FlightRecorder.logOf(member.name(), member.rank(), member.size(), member.created());
+            OperationLog found = FlightRecord.logOf(member.name(), member.rank(), member.size(), member.created());
             if (found != null) {
                 known = new WeakReference<>(found);
                 LOGS.put(member, known);

@@ -1,5 +1,7 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.communicator.CommunicatorCore;
+import io.github.nccl4j.internal.communicator.OwnDevice;
 import io.github.nccl4j.internal.recovery.MemberAgreement;
 import io.github.nccl4j.internal.recovery.MemberAgreement.Decision;
 import io.github.nccl4j.internal.recovery.MemberAgreement.Means;

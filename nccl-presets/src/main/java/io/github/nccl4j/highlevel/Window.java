@@ -2,7 +2,9 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.global.nccl_device;
+import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.communicator.CommunicatorState;
+import io.github.nccl4j.internal.communicator.Resource;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.Deferred;
 import java.util.Collections;

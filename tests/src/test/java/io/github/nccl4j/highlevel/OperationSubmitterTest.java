@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.Element.Int32;
+import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.library.HostEngine;
 import java.util.List;

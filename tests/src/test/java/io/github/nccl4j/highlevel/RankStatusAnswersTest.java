@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.highlevel.Element.Int32;
+import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.communicator.RankStatusQuery;
 import io.github.nccl4j.launch.Inquiry;
 import io.github.nccl4j.launch.Rendezvous;

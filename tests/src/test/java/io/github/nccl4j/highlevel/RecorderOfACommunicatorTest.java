@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.highlevel.Element.Int32;
+import io.github.nccl4j.internal.diagnostics.FlightRecord;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -34,7 +35,7 @@ class RecorderOfACommunicatorTest {
     }
 
     private static void found(Communicator expected, long after) {
-        assertSame(expected.core().operationLog(), FlightRecorder.logOf("reported", 0, 1, after));
+        assertSame(expected.core().operationLog(), FlightRecord.logOf("reported", 0, 1, after));
     }
 
     @Test
@@ -47,16 +48,16 @@ class RecorderOfACommunicatorTest {
         for (int i = 0; i < 8; i++) {
             found(created.get(i), times.get(i));
         }
-        assertNull(FlightRecorder.logOf("reported", 0, 1, System.nanoTime()));
+        assertNull(FlightRecord.logOf("reported", 0, 1, System.nanoTime()));
     }
 
     @Test
     void itHasTheNameTheRankAndTheSize() {
         long time = System.nanoTime();
         create("reported");
-        assertNull(FlightRecorder.logOf("other", 0, 1, time));
-        assertNull(FlightRecorder.logOf("reported", 1, 1, time));
-        assertNull(FlightRecorder.logOf("reported", 0, 2, time));
+        assertNull(FlightRecord.logOf("other", 0, 1, time));
+        assertNull(FlightRecord.logOf("reported", 1, 1, time));
+        assertNull(FlightRecord.logOf("reported", 0, 2, time));
         found(created.get(0), time);
     }
 
@@ -72,7 +73,7 @@ class RecorderOfACommunicatorTest {
         }
         found(ended, time);
         create("next").close();
-        assertNull(FlightRecorder.logOf("reported", 0, 1, time));
+        assertNull(FlightRecord.logOf("reported", 0, 1, time));
     }
 
     /** What ends an operation may be that the program or the watchdog has given up the communicator that failed first. */
@@ -84,7 +85,7 @@ class RecorderOfACommunicatorTest {
             Communicator other = create("other");
             CudaStream stream = CudaStream.defaultOf(Device.host());
             other.allReduce(buffer, ReduceOp.SUM, stream);
-            first.flightRecorder().dumpFor("is lost");
+            first.core().recorder().dumpFor("is lost");
             other.work(stream).await();
             String waited = failed(other, "is lost, too");
             assertTrue(waited.contains("\"failure\": \"is lost, too\""), waited);
@@ -100,6 +101,6 @@ class RecorderOfACommunicatorTest {
 
     private static String failed(Communicator communicator, String failure) throws IOException {
         return Files.readString(
-                Path.of(communicator.flightRecorder().dumpFor(failure).replace("Flight recorder: ", "")));
+                Path.of(communicator.core().recorder().dumpFor(failure).replace("Flight recorder: ", "")));
     }
 }

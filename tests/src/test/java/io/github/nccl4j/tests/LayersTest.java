@@ -57,6 +57,7 @@ class LayersTest {
             Set.of("library"),
             Set.of("internal.binding"),
             GENERATED,
+            Set.of("highlevel.CallInterceptor", "highlevel.DataType", "highlevel.Version"),
             Set.of("internal.log", "internal.memory", "internal.threads"),
             Set.of(
                     "launch.RendezvousException",
@@ -72,14 +73,11 @@ class LayersTest {
             Set.of("launch.Rendezvous", "launch.Scope"),
             Set.of("launch.store"),
             Set.of("launch", "ras"),
-            Set.of("internal.communicator"),
             Set.of(
                     "highlevel.AlltoAllvForm",
-                    "highlevel.CallInterceptor",
                     "highlevel.CtaPolicy",
                     "highlevel.CudaException",
                     "highlevel.CudaLibraryException",
-                    "highlevel.DataType",
                     "highlevel.Element",
                     "highlevel.ElementType",
                     "highlevel.HostCftMode",
@@ -87,9 +85,8 @@ class LayersTest {
                     "highlevel.NvlsHostMode",
                     "highlevel.ProfiledOperation",
                     "highlevel.ReduceOp",
-                    "highlevel.Result",
-                    "highlevel.Version"),
-            Set.of("internal.config", "internal.diagnostics", "internal.recovery"),
+                    "highlevel.Result"),
+            Set.of("internal.config", "internal.recovery"),
             // The loaded library, the lines of its log, and the exceptions of its calls.
             Set.of(
                     "highlevel.NcclLibrary",
@@ -101,6 +98,8 @@ class LayersTest {
                     "internal.failure"),
             Set.of("internal.operation"),
             Set.of("internal.cuda"),
+            Set.of("internal.diagnostics"),
+            Set.of("internal.communicator"),
             Set.of("highlevel"));
 
     private static Collection<JavaClass> classes;

@@ -1,2 +1,2 @@
-/** The life of a communicator: its state, what it owns, its other ranks in this process, and queries of remote ranks. */
+/** The native communicator: its creation, state, calls, failures, watchdog, streams and resources; its ranks in this process, and queries of the others. */
 package io.github.nccl4j.internal.communicator;

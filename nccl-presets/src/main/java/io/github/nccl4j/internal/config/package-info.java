@@ -1,2 +1,2 @@
-/** Fields and native structs of configurations, and settings that some releases of NCCL need. */
+/** Native structs of configurations, and known faults of libraries. */
 package io.github.nccl4j.internal.config;

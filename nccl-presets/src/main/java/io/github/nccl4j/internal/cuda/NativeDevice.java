@@ -1,5 +1,9 @@
 package io.github.nccl4j.internal.cuda;
 
+import io.github.nccl4j.library.NativeLibrary;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+
 /**
  * A CUDA device, or host memory.
  *
@@ -12,6 +16,20 @@ public record NativeDevice(int number, long context) {
 
     public static final int HOST_NUMBER = -1;
     public static final NativeDevice HOST = new NativeDevice(HOST_NUMBER, 0);
+
+    private static final Map<Integer, NativeDevice> CUDA = new ConcurrentHashMap<>();
+
+    /** Returns a CUDA device, always the same object for the same number, after loading CUDA's runtime. */
+    public static NativeDevice cuda(int number) {
+        int count = NativeLibrary.gpuCount();
+        if (number < 0 || number >= count) {
+            throw new IndexOutOfBoundsException(
+                    "index must be >= 0 and < the number of CUDA devices that this process sees: " + number
+                            + (number < 0 ? " < 0" : " >= " + count));
+        }
+        CudaRuntime.require();
+        return CUDA.computeIfAbsent(number, device -> new NativeDevice(device, Cuda.retainContext(device)));
+    }
 
     public boolean isHost() {
         return number == HOST_NUMBER;

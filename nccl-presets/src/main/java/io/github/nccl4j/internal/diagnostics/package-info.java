@@ -1,2 +1,2 @@
-/** Passes calls of NCCL to interceptors, and writes files of the profiler. */
+/** The flight record of a communicator, events for JDK Flight Recorder, and files of the profiler. */
 package io.github.nccl4j.internal.diagnostics;

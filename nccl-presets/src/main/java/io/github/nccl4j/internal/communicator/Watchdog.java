@@ -1,7 +1,7 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.communicator;
 
 import io.github.nccl4j.global.nccl;
-import io.github.nccl4j.internal.communicator.CommunicatorState;
+import io.github.nccl4j.highlevel.CudaException;
 import io.github.nccl4j.internal.failure.LastError;
 import io.github.nccl4j.internal.failure.Reason;
 import io.github.nccl4j.internal.threads.CheckLoop;
@@ -22,7 +22,7 @@ import java.util.List;
  * <p>The thread only checks, and adds no cost to threads that make calls. A failure is handled in a thread of its own,
  * since that may take long; in this thread if the system has no other. A check or a handling that fails is repeated.
  */
-final class Watchdog {
+public final class Watchdog {
     /** A check takes the processor from a rank that polls, and all other ranks wait for that one. */
     private static final long LONGEST_PAUSE = 100_000_000;
 
@@ -92,7 +92,7 @@ final class Watchdog {
             CommunicatorCore core = streams.core();
             Failures failures = core.failures();
             try {
-                Work late = streams.overdue(now, limit);
+                StreamWork late = streams.overdue(now, limit);
                 // A waiting thread reports the failure itself.
                 if (late != null && !failures.hasWaiters()) {
                     handle("late work", () -> Failures.logUnobserved(late.timedOut(core.deadline())), () -> {});
@@ -203,7 +203,7 @@ final class Watchdog {
     }
 
     /** Watches a communicator and its work until it has ended. */
-    static void watch(CommunicatorStreams streams) {
+    public static void watch(CommunicatorStreams streams) {
         streams.core().operationLog().tick(System.currentTimeMillis());
         LOOP.add(new Watched(streams));
         streams.core().peers().onLoss(LOOP::wake);

@@ -1,4 +1,4 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.diagnostics;
 
 import io.github.nccl4j.internal.threads.SlowPath;
 
@@ -6,9 +6,9 @@ import io.github.nccl4j.internal.threads.SlowPath;
  * State of JDK Flight Recorder: events are created only during a recording. A runtime may lack the module, so its
  * classes are used only in {@link JfrEvents}, which is loaded only if they exist.
  */
-final class Jfr {
+public final class Jfr {
     /** True during a recording. Not volatile: readers may see changes late. */
-    static boolean recording;
+    public static boolean recording;
 
     static {
         try {
@@ -22,9 +22,9 @@ final class Jfr {
     private Jfr() {}
 
     /** Registers the listener, by initialising this class. */
-    static void initialize() {}
+    public static void initialize() {}
 
-    static synchronized void set(boolean now) {
+    public static synchronized void set(boolean now) {
         if (now != recording) {
             recording = now;
             if (now) {

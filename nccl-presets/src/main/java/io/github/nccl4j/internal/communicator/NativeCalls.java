@@ -1,8 +1,7 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.communicator;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.global.nccl_device;
-import io.github.nccl4j.internal.communicator.CommunicatorState;
 import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.failure.BlockingCall;
 import io.github.nccl4j.internal.failure.Failure;
@@ -14,13 +13,14 @@ import io.github.nccl4j.internal.operation.OperationLog;
 import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.internal.threads.Timeouts;
 import io.github.nccl4j.library.Engine;
-import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.StructInitializers;
 import io.github.nccl4j.nccl_device.ncclCommProperties_t;
+import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.EnumSet;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.BiFunction;
 import java.util.function.IntSupplier;
 import java.util.function.LongToIntFunction;
 import org.bytedeco.javacpp.Loader;
@@ -30,7 +30,7 @@ import org.bytedeco.javacpp.Loader;
  * results are returned at once or come from the asynchronous error. Also collects the library's messages about
  * failures.
  */
-final class NativeCalls {
+public final class NativeCalls {
     private final CommunicatorCore core;
 
     /** Memory to which NCCL writes the handle and the asynchronous error. */
@@ -56,47 +56,47 @@ final class NativeCalls {
     /** The function in which the rank waits for others, also after it has given up; else empty. */
     private volatile String waitsIn = "";
 
-    NativeCalls(CommunicatorCore core) {
+    public NativeCalls(CommunicatorCore core) {
         this.core = core;
     }
 
     /** The handle that NCCL has written; 0 if it has not written one yet. */
-    long writtenHandle() {
+    public long writtenHandle() {
         return cells.buffer().getLong(0);
     }
 
     /** The address of the cell for the handle. */
-    long handleCell() {
+    public long handleCell() {
         return cells.address();
     }
 
-    <R> R onDevice(Cuda.Action<R> action) {
+    public <R> R onDevice(Cuda.Action<R> action) {
         return core.device().isCuda() ? Cuda.on(core.device().context(), action) : action.run();
     }
 
     /** Records the start of a call that may wait. */
-    void begin() {
+    public void begin() {
         calls++;
         lastCall = System.currentTimeMillis();
     }
 
     /** Sets the start of the last call to now, without a call that waits. */
-    void begun() {
+    public void begun() {
         lastCall = System.currentTimeMillis();
     }
 
     /** The function, other than an operation, in which this rank waits for other ranks; empty if there is none. */
-    String waitsIn() {
+    public String waitsIn() {
         return waitsIn;
     }
 
     /** The start of the last call that may wait, in milliseconds since 1970. */
-    long lastCall() {
+    public long lastCall() {
         return lastCall;
     }
 
     /** Makes a call in which this rank may wait for others. */
-    void waitingIn(String function, Runnable call) {
+    public void waitingIn(String function, Runnable call) {
         waitsIn = function;
         try {
             call.run();
@@ -109,7 +109,7 @@ final class NativeCalls {
     }
 
     /** A count that changes with every call of NCCL that may wait. For the watchdog. */
-    long count() {
+    public long count() {
         return core.operationLog().recorded() + calls;
     }
 
@@ -118,7 +118,7 @@ final class NativeCalls {
      *
      * @param late the action if the call succeeds after the caller gave up
      */
-    void hostCall(String function, IntSupplier call, Runnable late) {
+    public void hostCall(String function, IntSupplier call, Runnable late) {
         waitingIn(function, () -> hostCallNow(function, call, late));
     }
 
@@ -145,7 +145,7 @@ final class NativeCalls {
     }
 
     /** Makes a short C call for a resource of this communicator, in any state with a native communicator. */
-    void callAlone(String function, LongToIntFunction call) {
+    public void callAlone(String function, LongToIntFunction call) {
         alone(() -> {
             if (!core.hasEnded()) {
                 begin();
@@ -155,7 +155,7 @@ final class NativeCalls {
     }
 
     /** Runs an action with exclusive access in any state. The caller may already hold the pass. */
-    void alone(Runnable body) {
+    public void alone(Runnable body) {
         if (core.gate().isInside()) {
             CommunicatorCore.OpenGroup open = core.batch;
             if (open != null) {
@@ -177,7 +177,7 @@ final class NativeCalls {
      * Makes a C call that takes memory back from NCCL. The caller must have exclusive access. Waits for the device,
      * which may still use the memory and may depend on other ranks.
      */
-    void deregister(String function, LongToIntFunction call) {
+    public void deregister(String function, LongToIntFunction call) {
         begin();
         int result;
         try {
@@ -204,17 +204,17 @@ final class NativeCalls {
     }
 
     /** True if a rank is lost for which a call may wait. */
-    boolean mayWaitForLostRank() {
+    public boolean mayWaitForLostRank() {
         return core.peers().count() > tolerated;
     }
 
     /** Lets later calls continue although ranks are lost: a shrink excludes these ranks. */
-    void tolerateLostRanks() {
+    public void tolerateLostRanks() {
         tolerated = core.peers().count();
     }
 
     /** Checks the result of a call; waits if the call is in progress. */
-    void settle(int result, String function, String description) {
+    public void settle(int result, String function, String description) {
         if (result == nccl.ncclInProgress) {
             awaitReady(function, description);
         } else if (result != nccl.ncclSuccess) {
@@ -223,7 +223,7 @@ final class NativeCalls {
     }
 
     /** Waits until a non-blocking communicator has completed its calls. */
-    void awaitReady(String function, String description) {
+    public void awaitReady(String function, String description) {
         int result = pollUntilReady(core.deadline());
         if (result == nccl.ncclInProgress) {
             if (core.state() != CommunicatorState.PENDING) {
@@ -258,7 +258,7 @@ final class NativeCalls {
     }
 
     /** Queries the asynchronous error. May be called from any thread. */
-    int poll() {
+    public int poll() {
         polling.lock();
         try {
             if (released) {
@@ -272,7 +272,7 @@ final class NativeCalls {
     }
 
     /** As {@link #poll}, but never waits, and returns success if the error can't be queried now. */
-    int tryPoll() {
+    public int tryPoll() {
         if (!polling.tryLock()) {
             return nccl.ncclSuccess;
         }
@@ -302,7 +302,7 @@ final class NativeCalls {
         }
     }
 
-    String lastError() {
+    public String lastError() {
         String told = BlockingCall.takeLastError();
         if (told != null) {
             return told;
@@ -320,7 +320,7 @@ final class NativeCalls {
      *
      * @param call the call that returned an error, and the error; null if no call did
      */
-    LastError.Messages libraryMessages(String call) {
+    public LastError.Messages libraryMessages(String call) {
         long began = failureBegan();
         String ofCall = BlockingCall.takeLastError();
         String text = ofCall != null ? ofCall : lastError();
@@ -345,7 +345,7 @@ final class NativeCalls {
         return lastCall;
     }
 
-    long memory(int statistic) {
+    public long memory(int statistic) {
         core.require("ncclCommMemStats");
         return core.exclusively(
                 "asked for its memory", EnumSet.of(CommunicatorState.OPEN, CommunicatorState.SUSPENDED), () -> {
@@ -356,26 +356,27 @@ final class NativeCalls {
                 });
     }
 
-    CommunicatorProperties properties() {
+    /** Returns what a function makes of the properties, whose memory is valid only during its call. */
+    public <R> R properties(int version, BiFunction<ncclCommProperties_t, ByteBuffer, R> reader) {
         String function = "ncclCommQueryProperties";
         core.require(function);
         return core.exclusively("asked for its properties", EnumSet.of(CommunicatorState.OPEN), () -> {
             try (NativeMemory memory = new NativeMemory(Loader.sizeof(ncclCommProperties_t.class))) {
                 StructInitializers.commProperties(memory.address());
                 ncclCommProperties_t told = new ncclCommProperties_t(new Address(memory.address()));
-                told.version(CommunicatorProperties.versionFor(NativeLibrary.versionCode()));
+                told.version(version);
                 int result = onDevice(() -> nccl_device.ncclCommQueryProperties(core.handle(), memory.address()));
                 settle(result, function, function);
-                return new CommunicatorProperties(told, memory.buffer());
+                return reader.apply(told, memory.buffer());
             }
         });
     }
 
-    void abort(long handle) {
+    public void abort(long handle) {
         endNative("ncclCommAbort", () -> nccl.ncclCommAbort(handle));
     }
 
-    void destroy() {
+    public void destroy() {
         endNative("ncclCommDestroy", () -> nccl.ncclCommDestroy(core.handle()));
     }
 
@@ -394,7 +395,7 @@ final class NativeCalls {
     }
 
     /** Revokes the native communicator, which other threads may use meanwhile. */
-    int revoke(int flags) {
+    public int revoke(int flags) {
         polling.lock();
         try {
             if (released) {
@@ -407,14 +408,14 @@ final class NativeCalls {
     }
 
     /** Ends the queries of the asynchronous error: the native communicator will be freed. */
-    void release() {
+    public void release() {
         polling.lock();
         released = true;
         polling.unlock();
     }
 
     /** Frees the memory to which NCCL wrote its results, after the native communicator has ended. */
-    void close() {
+    public void close() {
         cells.close();
     }
 }

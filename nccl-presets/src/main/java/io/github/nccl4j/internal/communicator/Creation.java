@@ -1,7 +1,9 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.communicator;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.config.NativeArguments;
+import io.github.nccl4j.internal.diagnostics.Jfr;
+import io.github.nccl4j.internal.diagnostics.JfrEvents;
 import io.github.nccl4j.internal.failure.BlockingCall;
 import io.github.nccl4j.internal.failure.Status;
 import io.github.nccl4j.internal.operation.Deferred;
@@ -10,7 +12,7 @@ import java.util.List;
 import java.util.function.IntSupplier;
 
 /** Creation of a communicator: the native call, and the steps after its result, at once or when a group ends. */
-final class Creation implements Deferred {
+public final class Creation implements Deferred {
     private final String function;
     private final CommunicatorCore made;
     /** The parent communicator, or null. */
@@ -27,7 +29,7 @@ final class Creation implements Deferred {
      * @param arguments the native arguments; closed after the call
      * @param created sets the core's rank and size
      */
-    Creation(
+    public Creation(
             String function,
             CommunicatorCore made,
             CommunicatorCore parent,
@@ -43,7 +45,7 @@ final class Creation implements Deferred {
     }
 
     /** Makes the call outside a group. */
-    void callNow() {
+    public void callNow() {
         JfrEvents.CreationEvent event = Jfr.recording ? JfrEvents.creation(function) : null;
         boolean done = false;
         try {
@@ -74,7 +76,7 @@ final class Creation implements Deferred {
     }
 
     /** Called if the creation was never started. */
-    void cancelled() {
+    public void cancelled() {
         arguments.close();
         made.creationFailed(false);
     }
@@ -87,7 +89,7 @@ final class Creation implements Deferred {
     }
 
     /** Creates several communicators of this process in one native group. */
-    static void callTogether(List<Creation> creations) {
+    public static void callTogether(List<Creation> creations) {
         CommunicatorCore first = creations.get(0).made;
         String function = "ncclGroupEnd";
         String description = creations.get(0).toString();

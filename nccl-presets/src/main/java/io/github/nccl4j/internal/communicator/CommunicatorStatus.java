@@ -1,5 +1,7 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.communicator;
 
+import io.github.nccl4j.highlevel.NcclException;
+import io.github.nccl4j.internal.diagnostics.CommunicatorInfo;
 import io.github.nccl4j.internal.log.HostName;
 import io.github.nccl4j.internal.log.Json;
 import io.github.nccl4j.internal.operation.OperationLog;
@@ -9,13 +11,13 @@ import java.lang.ref.WeakReference;
 import java.util.List;
 
 /** A rank's answer to an observer about one communicator: one JSON object. */
-final class CommunicatorStatus {
+public final class CommunicatorStatus {
     private static final int MAX_FAILURE_CHARS = 300;
 
     private CommunicatorStatus() {}
 
     /** Adds a communicator to the status of its rank; returns null if there is no store that can be observed. */
-    static StatusEntry add(Rendezvous where, CommunicatorInfo communicator) {
+    public static StatusEntry add(Rendezvous where, CommunicatorInfo communicator) {
         if (where == null) {
             return null;
         }

@@ -1,9 +1,13 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.communicator;
 
 import io.github.nccl4j.global.nccl;
-import io.github.nccl4j.internal.communicator.CommunicatorState;
-import io.github.nccl4j.internal.communicator.RankStatusQuery;
-import io.github.nccl4j.internal.communicator.RasQuery;
+import io.github.nccl4j.highlevel.CudaException;
+import io.github.nccl4j.highlevel.NcclException;
+import io.github.nccl4j.highlevel.NcclResultException;
+import io.github.nccl4j.highlevel.Result;
+import io.github.nccl4j.internal.diagnostics.FlightRecord;
+import io.github.nccl4j.internal.diagnostics.Jfr;
+import io.github.nccl4j.internal.diagnostics.JfrEvents;
 import io.github.nccl4j.internal.failure.FailureReport;
 import io.github.nccl4j.internal.failure.Reason;
 import io.github.nccl4j.internal.memory.StalledDevices;
@@ -28,7 +32,7 @@ import java.util.stream.Stream;
  * Failures of a communicator: creates the exceptions, reports them to the failure policy, and keeps track of work that
  * may never end.
  */
-final class Failures {
+public final class Failures {
 
     /** Time that the store has to name a lost rank after NCCL has reported a loss. */
     private static final Duration STORE_PATIENCE = Duration.ofMillis(400);
@@ -60,40 +64,40 @@ final class Failures {
     /** Work that timed out and has not been observed as done since: queries of its state. Guarded by the core. */
     private final List<BooleanSupplier> late = new ArrayList<>();
 
-    Failures(CommunicatorCore core) {
+    public Failures(CommunicatorCore core) {
         this.core = core;
     }
 
     /** Called when a thread starts to wait for work; it checks for errors itself until {@link #endWait}. */
-    void beginWait() {
+    public void beginWait() {
         waiting.incrementAndGet();
     }
 
-    void endWait() {
+    public void endWait() {
         waiting.decrementAndGet();
     }
 
-    boolean hasWaiters() {
+    public boolean hasWaiters() {
         return waiting.get() > 0;
     }
 
     /** Returns an exception that the caller throws to the program. */
-    <E extends RuntimeException> E told(E thrown) {
+    public <E extends RuntimeException> E told(E thrown) {
         told = true;
         return thrown;
     }
 
-    void setTold() {
+    public void setTold() {
         told = true;
     }
 
     /** Returns true if the program knows that work may be lost. */
-    boolean isTold() {
+    public boolean isTold() {
         return told;
     }
 
     /** Returns the first failure, or null. */
-    NcclException first() {
+    public NcclException first() {
         return first;
     }
 
@@ -102,7 +106,7 @@ final class Failures {
      *
      * @param call the call that returned an error, and the error; null if no call did
      */
-    FailureReport report(String function, String description, String call) {
+    public FailureReport report(String function, String description, String call) {
         return new FailureReport(function, core.library())
                 .of(description)
                 .at(core.expectedRank(), core.name())
@@ -111,7 +115,7 @@ final class Failures {
     }
 
     /** Returns the exception for an error, after the policy was called. */
-    RuntimeException failed(int result, String function, String description) {
+    public RuntimeException failed(int result, String function, String description) {
         if (ending != null) {
             return ofEndedCall(function, description);
         }
@@ -161,7 +165,7 @@ final class Failures {
      * Returns the exception for a call that the watchdog has ended, unless a thread got it; else null. NCCL may return success
      * from such a call, so the next use of the communicator throws.
      */
-    NcclException ofEndedCall() {
+    public NcclException ofEndedCall() {
         if (ending == null || endingThrown.get()) {
             return null;
         }
@@ -170,7 +174,7 @@ final class Failures {
     }
 
     /** Returns the exception for work that was stopped before it was done. */
-    RuntimeException workStopped(String function, String description) {
+    public RuntimeException workStopped(String function, String description) {
         return ending != null
                 ? ofEndedCall(function, description)
                 : new IllegalStateException(
@@ -179,7 +183,7 @@ final class Failures {
     }
 
     /** Returns the exception for an operation that timed out, after the policy was called. */
-    NcclException timedOut(String function, String description, Duration limit) {
+    public NcclException timedOut(String function, String description, Duration limit) {
         NcclException failure = timeout(function, description, limit);
         markStalled();
         report(failure);
@@ -187,12 +191,12 @@ final class Failures {
     }
 
     /** Returns the exception for a call that the caller has stopped waiting for, after the policy was called. */
-    NcclException abandoned(Reason reason, String function) {
+    public NcclException abandoned(Reason reason, String function) {
         return abandoned(reason, function, function);
     }
 
     /** As {@link #abandoned(Reason, String)}, with a description of the call. */
-    NcclException abandoned(Reason reason, String function, String description) {
+    public NcclException abandoned(Reason reason, String function, String description) {
         return switch (reason) {
             case INTERRUPTED -> interrupted(description);
             case RANK_LOST -> rankLost(function, description);
@@ -201,7 +205,7 @@ final class Failures {
     }
 
     /** Returns the exception for a call that may wait for a rank that the store reports as lost, after the policy was called. */
-    NcclException rankLost(String function, String description) {
+    public NcclException rankLost(String function, String description) {
         reported = true;
         NcclException failure = remote(function, description);
         markStalled();
@@ -210,7 +214,7 @@ final class Failures {
     }
 
     /** As {@link #rankLost}, for work that is tracked by {@link #markLate}. */
-    NcclException rankLostDuringWork(String function, String description) {
+    public NcclException rankLostDuringWork(String function, String description) {
         reported = true;
         NcclException failure = remote(function, description);
         report(failure);
@@ -240,7 +244,7 @@ final class Failures {
     }
 
     /** Returns the exception for a call at the store that not all ranks joined in time; no native call was made. */
-    NcclException storeTimedOut(String function, String description, Duration limit, Throwable cause) {
+    public NcclException storeTimedOut(String function, String description, Duration limit, Throwable cause) {
         NcclException failure = timeout(function, description, limit);
         failure.initCause(cause);
         report(failure);
@@ -248,7 +252,7 @@ final class Failures {
     }
 
     /** As {@link #storeTimedOut}, for a rank that is lost. */
-    NcclException storeLostRank(String function, String description, Throwable cause) {
+    public NcclException storeLostRank(String function, String description, Throwable cause) {
         NcclException failure =
                 report(function, description, null).tail(recorded(description)).failed(nccl.ncclRemoteError);
         failure.initCause(cause);
@@ -257,14 +261,14 @@ final class Failures {
     }
 
     /** As {@link #timedOut}, for work that is tracked by {@link #markLate}. */
-    NcclException workTimedOut(String function, String description, Duration limit) {
+    public NcclException workTimedOut(String function, String description, Duration limit) {
         NcclException failure = timeout(function, description, limit);
         report(failure);
         return failure;
     }
 
     /** Aborts the communicator and returns the exception for a thread that was interrupted while it waited. */
-    NcclException interrupted(String description) {
+    public NcclException interrupted(String description) {
         NcclException failure = interruption(description);
         remember(failure);
         try {
@@ -280,13 +284,13 @@ final class Failures {
         if (core.state() == CommunicatorState.PENDING) {
             return "";
         }
-        FlightRecorder recorder = core.recorder();
+        FlightRecord recorder = core.recorder();
         String text = recorder.tail();
         String file = dump(recorder, failure);
         return text + (text.isEmpty() || file.isEmpty() ? file : "\n" + file);
     }
 
-    private String dump(FlightRecorder recorder, String failure) {
+    private String dump(FlightRecord recorder, String failure) {
         return dumped.compareAndSet(false, true) ? recorder.dumpFor(failure) : "";
     }
 
@@ -298,19 +302,19 @@ final class Failures {
     }
 
     private NcclException interruption(String description) {
-        return new NcclInterruptedException(
-                description + " of " + core + " was interrupted; the communicator was aborted");
+        return core.listener()
+                .interrupted(description + " of " + core + " was interrupted; the communicator was aborted");
     }
 
     /* Called by the watchdog, in threads of their own. */
 
     /** Returns true if no error was reported yet. */
-    boolean isUnreported() {
+    public boolean isUnreported() {
         return !reported;
     }
 
     /** Reports an error of NCCL that no thread in a native call will get. */
-    void reportError(int result) {
+    public void reportError(int result) {
         reportOnce(() -> {
             OperationLog.Entry last = core.operationLog().last();
             RuntimeException failure = failed(result, "ncclCommGetAsyncError", work(last));
@@ -338,7 +342,7 @@ final class Failures {
     }
 
     /** Reports lost ranks while no thread waits, which would get an exception. */
-    void reportLostRank() {
+    public void reportLostRank() {
         reportOnce(() -> {
             OperationLog.Entry last = core.operationLog().last();
             NcclException failure =
@@ -350,7 +354,7 @@ final class Failures {
     }
 
     /** Ends a call of another thread for a reason. */
-    void endCall(Reason reason) {
+    public void endCall(Reason reason) {
         boolean interrupted = reason == Reason.INTERRUPTED;
         ending = reason;
         reported |= reason == Reason.RANK_LOST;
@@ -374,12 +378,12 @@ final class Failures {
     }
 
     /** Logs a failure that was reported and that no thread will get. */
-    static void logUnobserved(Throwable failure) {
+    public static void logUnobserved(Throwable failure) {
         ServiceLoop.log(Level.WARNING, "the watchdog found a failure that no thread was waiting for", failure);
     }
 
     /** Reports work that failed on the device while no thread waits for it. */
-    void reportLost(CudaException failure) {
+    public void reportLost(CudaException failure) {
         reportOnce(() -> {
             report(failure);
             logUnobserved(failure);
@@ -391,7 +395,7 @@ final class Failures {
             if (abort || !core.library().provides("ncclCommRevoke")) {
                 core.abort();
             } else if (core.state() == CommunicatorState.OPEN) {
-                core.revoke(RevokeFlag.DEFAULT.code());
+                core.revoke(nccl.NCCL_REVOKE_DEFAULT);
             }
         } catch (RuntimeException e) {
             ServiceLoop.log(Level.WARNING, "a call of " + core + " could not be ended", e);
@@ -441,7 +445,7 @@ final class Failures {
      *
      * @param isDone the query of its state, which {@link #isStalled} makes again, and which is true when it is over
      */
-    void markLate(BooleanSupplier isDone) {
+    public void markLate(BooleanSupplier isDone) {
         synchronized (core) {
             if (markStalled()) {
                 late.add(isDone);
@@ -450,7 +454,7 @@ final class Failures {
     }
 
     /** Removes work that is done now, or whose failure is known, from the late work. */
-    void clearLate(BooleanSupplier isDone) {
+    public void clearLate(BooleanSupplier isDone) {
         synchronized (core) {
             if (!late.remove(isDone) || --stalls > 0) {
                 return;
@@ -460,7 +464,7 @@ final class Failures {
     }
 
     /** Returns true if work on the device may never end; checks late work again first. */
-    boolean isStalled() {
+    public boolean isStalled() {
         List<BooleanSupplier> asked;
         synchronized (core) {
             asked = new ArrayList<>(late);

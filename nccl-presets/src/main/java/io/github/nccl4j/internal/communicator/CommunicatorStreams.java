@@ -1,4 +1,4 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.communicator;
 
 import io.github.nccl4j.internal.cuda.NativeDevice;
 import io.github.nccl4j.internal.cuda.NativeEvent;
@@ -11,7 +11,7 @@ import java.util.Deque;
  * Stream that belongs to a communicator, and the events that mark its work. Events are reused once their work is done;
  * all are closed with the communicator.
  */
-final class CommunicatorStreams {
+public final class CommunicatorStreams {
     private static final int POLLED_AT_ONCE = 64;
 
     private final CommunicatorCore core;
@@ -21,20 +21,20 @@ final class CommunicatorStreams {
     /** Events that are free for reuse. */
     private final Deque<NativeEvent> events = new ArrayDeque<>();
     /** Work that has not been observed as done, oldest first. */
-    private final Deque<Work> pending = new ArrayDeque<>();
+    private final Deque<StreamWork> pending = new ArrayDeque<>();
 
     private boolean closed;
 
-    CommunicatorStreams(CommunicatorCore core) {
+    public CommunicatorStreams(CommunicatorCore core) {
         this.core = core;
         device = core.device();
     }
 
-    CommunicatorCore core() {
+    public CommunicatorCore core() {
         return core;
     }
 
-    synchronized NativeStream ownStream() {
+    public synchronized NativeStream ownStream() {
         if (own == null) {
             own = NativeStream.create(device, true);
             order = new NativeEvent(device, false);
@@ -42,11 +42,11 @@ final class CommunicatorStreams {
         return own;
     }
 
-    synchronized void letDefaultStreamWait() {
+    public synchronized void letDefaultStreamWait() {
         chain(ownStream(), NativeStream.wrap(device, 0));
     }
 
-    synchronized void waitForDefaultStream() {
+    public synchronized void waitForDefaultStream() {
         chain(NativeStream.wrap(device, 0), ownStream());
     }
 
@@ -56,7 +56,7 @@ final class CommunicatorStreams {
     }
 
     /** Marks the end of the present work of a stream, which includes the last recorded operation. */
-    synchronized Work mark(NativeStream stream) {
+    public synchronized StreamWork mark(NativeStream stream) {
         recycle();
         NativeEvent event = null;
         // With the host engine, work in the default stream was done when its call returned.
@@ -72,7 +72,7 @@ final class CommunicatorStreams {
                 }
             }
         }
-        Work work = new Work(
+        StreamWork work = new StreamWork(
                 core, this::free, event, stream.handle, core.operationLog().last());
         if (event != null) {
             pending.add(work);
@@ -81,7 +81,7 @@ final class CommunicatorStreams {
     }
 
     /** Checks all pending work before the communicator is revoked or aborted. */
-    synchronized void pollPending() {
+    public synchronized void pollPending() {
         try {
             if (own != null) {
                 // Marks the operations in it as done.
@@ -90,7 +90,7 @@ final class CommunicatorStreams {
         } catch (RuntimeException failed) {
             // They are lost with the communicator.
         }
-        for (Work work : pending) {
+        for (StreamWork work : pending) {
             try {
                 work.isOver();
             } catch (RuntimeException failed) {
@@ -100,9 +100,9 @@ final class CommunicatorStreams {
     }
 
     /** Returns work that has been pending for longer than a limit, or null. For the watchdog. */
-    synchronized Work overdue(long now, long limit) {
+    public synchronized StreamWork overdue(long now, long limit) {
         int polled = 0;
-        for (Work work : pending) {
+        for (StreamWork work : pending) {
             if (work.isOverdue(now, limit)) {
                 return work;
             }
@@ -130,7 +130,7 @@ final class CommunicatorStreams {
     }
 
     /** Closes stream and events. The native communicator is gone: pending work is done or lost. */
-    synchronized void close() {
+    public synchronized void close() {
         RuntimeException problem = null;
         closed = true;
         while (!pending.isEmpty()) {

@@ -1,5 +1,6 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.communicator;
 
+import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.internal.config.SharedGpus;
 import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.cuda.NativeDevice;
@@ -20,7 +21,7 @@ import java.util.function.Supplier;
  * Handshake of the ranks before they create a communicator. They exchange their library and GPU, so that an impossible
  * combination throws instead of hanging, and then the id.
  */
-final class RankHandshake {
+public final class RankHandshake {
     private static final String SEPARATOR = "\n";
     private static final Duration REPORT_TIMEOUT = Duration.ofSeconds(5);
 
@@ -30,22 +31,23 @@ final class RankHandshake {
     private final Rendezvous rendezvous;
     private final Duration deadline;
 
-    RankHandshake(Rendezvous rendezvous, Duration deadline) {
+    public RankHandshake(Rendezvous rendezvous, Duration deadline) {
         this.rendezvous = rendezvous;
         this.deadline = deadline;
     }
 
     /** Returns the rendezvous of the job's ranks for their next communicator. */
-    static Rendezvous nextOfJob(RankInfo self, Duration deadline) {
+    public static Rendezvous nextOfJob(RankInfo self, Duration deadline) {
         return TcpStore.ofProcess(self, deadline).scope("communicator-" + JOB_SEQUENCE.getAndIncrement());
     }
 
     /** Library and device of a rank, as text for the other ranks. The GPU is empty if ranks may share it. */
     private record Description(String engine, String gpu, String location) {
         static Description of(NcclLibrary library, int device) {
-            boolean isAlone = device != OwnDevice.HOST && !library.sharesGpus();
+            boolean isAlone = device != NativeDevice.HOST_NUMBER && !library.sharesGpus();
             String gpu = isAlone ? Cuda.uuid(device) : "";
-            String location = device == OwnDevice.HOST ? Device.host().toString() : NativeDevice.nameOf(device);
+            String location =
+                    device == NativeDevice.HOST_NUMBER ? NativeDevice.HOST.toString() : NativeDevice.nameOf(device);
             return new Description(library.engine().toString(), gpu, location + " of " + HostName.get());
         }
 
@@ -67,7 +69,7 @@ final class RankHandshake {
      * Checks this rank's device before the rank waits for rank 0, which may be late, or may have failed for the same
      * reason. Reports a failure to the other ranks if rank 0 can be reached within 5 s.
      */
-    static void requireDevice(OwnDevice own, RankInfo self) {
+    public static void requireDevice(OwnDevice own, RankInfo self) {
         try {
             own.index();
         } catch (RuntimeException | Error failure) {
@@ -81,7 +83,7 @@ final class RankHandshake {
     }
 
     /** Calls a function; if it fails, reports the failure to the other ranks and throws it. */
-    <T> T orReport(Supplier<T> own) {
+    public <T> T orReport(Supplier<T> own) {
         try {
             return own.get();
         } catch (RuntimeException | Error failure) {
@@ -95,13 +97,13 @@ final class RankHandshake {
     }
 
     /** Returns this rank with its local rank, without which its device cannot be chosen. */
-    RankInfo locate(OwnDevice own, RankInfo self) {
+    public RankInfo locate(OwnDevice own, RankInfo self) {
         orReport(own::index);
         return rendezvous.locate(self, deadline);
     }
 
     /** Exchanges the descriptions of all ranks and checks that they fit together. Collective. */
-    void exchangeDescriptions(OwnDevice own) {
+    public void exchangeDescriptions(OwnDevice own) {
         Description description = orReport(() -> {
             int device = own.index();
             return Description.of(NcclLibrary.get(), device);
@@ -111,8 +113,8 @@ final class RankHandshake {
     }
 
     /** Returns the id that rank 0 created, on all ranks. Collective. */
-    UniqueId broadcastId(UniqueId created) {
-        return UniqueId.of(rendezvous.broadcast("id", 0, () -> created.toBytes(), deadline));
+    public byte[] broadcastId(Supplier<byte[]> created) {
+        return rendezvous.broadcast("id", 0, created, deadline);
     }
 
     /** Every rank has the same descriptions, and therefore gets the same result. */

@@ -1,5 +1,7 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.diagnostics;
 
+import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.ProfiledOperation;
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.operation.OperationLog;
 import java.time.Duration;
@@ -17,23 +19,23 @@ import jdk.jfr.Timespan;
 import jdk.jfr.Timestamp;
 
 /** Events for JDK Flight Recorder; used only while {@link Jfr#recording}. */
-final class JfrEvents {
+public final class JfrEvents {
     private JfrEvents() {}
 
     /** Fields of all events. */
     @Category("nccl4j")
-    abstract static class CommunicatorEvent extends Event {
+    public abstract static class CommunicatorEvent extends Event {
         @Label("Communicator")
         @Description("The name, or the identity that is the same on all ranks")
-        String communicator;
+        public String communicator;
 
         @Label("Rank")
-        int rank;
+        public int rank;
 
         @Label("Size")
-        int size;
+        public int size;
 
-        void of(CommunicatorInfo subject) {
+        public void of(CommunicatorInfo subject) {
             communicator = subject.name().isEmpty() ? subject.identity() : subject.name();
             rank = subject.expectedRank();
             size = subject.expectedSize();
@@ -44,59 +46,59 @@ final class JfrEvents {
     @Name("nccl4j.Operation")
     @Label("NCCL Operation")
     @StackTrace(false)
-    static final class OperationEvent extends CommunicatorEvent {
+    public static final class OperationEvent extends CommunicatorEvent {
         @Label("Function")
-        String function;
+        public String function;
 
         @Label("Sequence")
-        long sequence;
+        public long sequence;
 
         @Label("Group")
         @Description("The number of the group in the communicator, 0 if there is none")
-        int group;
+        public int group;
 
         @Label("Count")
-        long count;
+        public long count;
 
         @Label("Type")
-        String type;
+        public String type;
 
         @Label("Operator")
-        String op;
+        public String op;
 
         @Label("Peer")
         @Description("The root or the other rank, -1 if there is none")
-        int peer;
+        public int peer;
 
         @Label("Stream")
-        long stream;
+        public long stream;
     }
 
     /** Group, from its launch to the end of the C call. */
     @Name("nccl4j.Group")
     @Label("NCCL Group")
-    static final class GroupEvent extends Event {
+    public static final class GroupEvent extends Event {
         @Label("Operations")
-        int operations;
+        public int operations;
 
         @Label("Communicators")
-        int communicators;
+        public int communicators;
     }
 
     /** Wait for work. */
     @Name("nccl4j.Wait")
     @Label("NCCL Wait")
-    static final class WaitEvent extends CommunicatorEvent {
+    public static final class WaitEvent extends CommunicatorEvent {
         @Label("Last Operation")
-        String last;
+        public String last;
     }
 
     /** Creation of a communicator. */
     @Name("nccl4j.Creation")
     @Label("NCCL Communicator Creation")
-    static final class CreationEvent extends CommunicatorEvent {
+    public static final class CreationEvent extends CommunicatorEvent {
         @Label("Function")
-        String function;
+        public String function;
     }
 
     /** Operation as NCCL's profiler interface reports it. The event itself is made some milliseconds later. */
@@ -104,72 +106,72 @@ final class JfrEvents {
     @Label("NCCL Kernel")
     @Category("nccl4j")
     @StackTrace(false)
-    static final class KernelEvent extends Event {
+    public static final class KernelEvent extends Event {
         @Label("Communicator")
         @Description("The name, or NCCL's id of the communicator in hexadecimal digits")
-        String communicator;
+        public String communicator;
 
         @Label("Rank")
-        int rank;
+        public int rank;
 
         @Label("Size")
-        int size;
+        public int size;
 
         @Label("Function")
-        String function;
+        public String function;
 
         @Label("Sequence")
         @Description("The number of the nccl4j.Operation event, 0 if not known")
-        long sequence;
+        public long sequence;
 
         @Label("Number")
         @Description("NCCL's number of the operation among those of its function, from 0")
-        long number;
+        public long number;
 
         @Label("Bytes")
         @DataAmount
-        long bytes;
+        public long bytes;
 
         @Label("Algorithm")
-        String algorithm;
+        public String algorithm;
 
         @Label("Protocol")
-        String protocol;
+        public String protocol;
 
         @Label("Channels")
-        int channels;
+        public int channels;
 
         @Label("Tag")
-        long tag;
+        public long tag;
 
         @Label("Launched")
         @Timestamp(Timestamp.MILLISECONDS_SINCE_EPOCH)
-        long launched;
+        public long launched;
 
         @Label("Queued")
         @Description("From the launch to the start of the kernel, -1 if not known")
         @Timespan(Timespan.NANOSECONDS)
-        long queued;
+        public long queued;
 
         @Label("Kernel Time")
         @Description("On the GPU's clock, -1 if not known")
         @Timespan(Timespan.NANOSECONDS)
-        long kernelTime;
+        public long kernelTime;
 
         @Label("Bus Bandwidth")
         @Description("In 10^9 bytes per second")
-        double busBandwidth;
+        public double busBandwidth;
     }
 
     /** Failure of a communicator. */
     @Name("nccl4j.Failure")
     @Label("NCCL Failure")
-    static final class FailureEvent extends CommunicatorEvent {
+    public static final class FailureEvent extends CommunicatorEvent {
         @Label("Message")
-        String message;
+        public String message;
     }
 
-    static void listen() {
+    public static void listen() {
         jdk.jfr.FlightRecorder.addListener(new FlightRecorderListener() {
             @Override
             public void recordingStateChanged(Recording recording) {
@@ -185,14 +187,14 @@ final class JfrEvents {
                         .anyMatch(each -> each.getState() == RecordingState.RUNNING));
     }
 
-    static OperationEvent operation() {
+    public static OperationEvent operation() {
         OperationEvent event = new OperationEvent();
         event.begin();
         return event;
     }
 
     /** Records the event of the last operation. */
-    static void end(OperationEvent event, CommunicatorInfo communicator) {
+    public static void end(OperationEvent event, CommunicatorInfo communicator) {
         event.end();
         if (!event.shouldCommit()) {
             return;
@@ -214,7 +216,7 @@ final class JfrEvents {
         event.commit();
     }
 
-    static GroupEvent group(int operations, int communicators) {
+    public static GroupEvent group(int operations, int communicators) {
         GroupEvent event = new GroupEvent();
         event.operations = operations;
         event.communicators = communicators;
@@ -222,13 +224,13 @@ final class JfrEvents {
         return event;
     }
 
-    static WaitEvent waiting() {
+    public static WaitEvent waiting() {
         WaitEvent event = new WaitEvent();
         event.begin();
         return event;
     }
 
-    static void end(WaitEvent event, CommunicatorInfo communicator, String last) {
+    public static void end(WaitEvent event, CommunicatorInfo communicator, String last) {
         event.end();
         if (event.shouldCommit()) {
             event.of(communicator);
@@ -237,14 +239,14 @@ final class JfrEvents {
         }
     }
 
-    static CreationEvent creation(String function) {
+    public static CreationEvent creation(String function) {
         CreationEvent event = new CreationEvent();
         event.function = function;
         event.begin();
         return event;
     }
 
-    static void end(CreationEvent event, CommunicatorInfo communicator) {
+    public static void end(CreationEvent event, CommunicatorInfo communicator) {
         event.end();
         if (event.shouldCommit()) {
             event.of(communicator);
@@ -252,7 +254,7 @@ final class JfrEvents {
         }
     }
 
-    static void recordKernel(ProfiledOperation operation) {
+    public static void recordKernel(ProfiledOperation operation) {
         KernelEvent event = new KernelEvent();
         if (!event.shouldCommit()) {
             return;
@@ -275,7 +277,7 @@ final class JfrEvents {
         event.commit();
     }
 
-    static void recordFailure(CommunicatorInfo communicator, Throwable failure) {
+    public static void recordFailure(CommunicatorInfo communicator, Throwable failure) {
         FailureEvent event = new FailureEvent();
         if (event.shouldCommit()) {
             event.of(communicator);

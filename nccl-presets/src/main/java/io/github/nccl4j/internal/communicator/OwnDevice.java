@@ -1,9 +1,12 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.communicator;
 
+import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.internal.cuda.CudaRuntime;
+import io.github.nccl4j.internal.cuda.NativeDevice;
 import io.github.nccl4j.internal.threads.DaemonThreads;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.library.NativeLibrary;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Supplier;
 
@@ -12,25 +15,23 @@ import java.util.function.Supplier;
  * before the device is usable, because CUDA takes 0.5 s to start. If the rank has not chosen a device, a thread of its
  * own starts CUDA; a failure there is repeated, and thrown, in the thread that needs the result.
  */
-interface OwnDevice {
-    int HOST = -1;
-
-    /** Returns the device's number among the CUDA devices, after loading CUDA's runtime; or {@link #HOST}. */
+public interface OwnDevice {
+    /** Returns the device's number among the CUDA devices, after loading CUDA's runtime; or {@link NativeDevice#HOST_NUMBER}. */
     int index();
 
-    Device get();
+    NativeDevice get();
 
     /** Wraps a device that the program has chosen. */
-    static OwnDevice of(Supplier<Device> choice) {
+    static OwnDevice of(Supplier<NativeDevice> choice) {
         return new OwnDevice() {
             @Override
             public int index() {
-                Device device = choice.get();
-                return device.isHost() ? HOST : device.index();
+                NativeDevice device = choice.get();
+                return device.number();
             }
 
             @Override
-            public Device get() {
+            public NativeDevice get() {
                 return choice.get();
             }
         };
@@ -49,9 +50,9 @@ interface OwnDevice {
             @Override
             public int index() {
                 if (NcclLibrary.get().engine() == Engine.HOST) {
-                    return HOST;
+                    return NativeDevice.HOST_NUMBER;
                 }
-                if (Device.cudaCount() == 0) {
+                if (NativeLibrary.gpuCount() == 0) {
                     throw new IllegalArgumentException("rank " + self.rank() + " sees no CUDA device");
                 }
                 CudaRuntime.require();
@@ -59,14 +60,14 @@ interface OwnDevice {
             }
 
             @Override
-            public Device get() {
+            public NativeDevice get() {
                 throw new IllegalStateException("the local rank must be known to choose a device");
             }
         };
     }
 
     /** As {@link #start}, but in the calling thread. */
-    static Device find(RankInfo self) {
+    static NativeDevice find(RankInfo self) {
         return new Started(self).find();
     }
 
@@ -102,7 +103,7 @@ interface OwnDevice {
         }
 
         @Override
-        public Device get() {
+        public NativeDevice get() {
             ready.join();
             return again(this::find);
         }
@@ -125,16 +126,16 @@ interface OwnDevice {
 
         private int number() {
             if (NcclLibrary.get().engine() == Engine.HOST) {
-                return HOST;
+                return NativeDevice.HOST_NUMBER;
             }
-            int number = self.device(Device.cudaCount());
+            int number = self.device(NativeLibrary.gpuCount());
             CudaRuntime.require();
             return number;
         }
 
-        private Device find() {
+        private NativeDevice find() {
             int number = number();
-            return number == HOST ? Device.host() : Device.cuda(number);
+            return number == NativeDevice.HOST_NUMBER ? NativeDevice.HOST : NativeDevice.cuda(number);
         }
     }
 }

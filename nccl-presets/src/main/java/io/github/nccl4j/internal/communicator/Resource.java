@@ -1,6 +1,5 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.communicator;
 
-import io.github.nccl4j.internal.communicator.OwnedResources;
 import io.github.nccl4j.internal.memory.Lifetime;
 import java.util.concurrent.atomic.AtomicReference;
 
@@ -10,7 +9,7 @@ import java.util.concurrent.atomic.AtomicReference;
  * destroyed, or when the native communicator is gone: an object that could not be destroyed may still be used until
  * then.
  */
-final class Resource implements OwnedResources.Dependent {
+public final class Resource implements OwnedResources.Dependent {
     private final CommunicatorCore core;
     private final Lifetime lifetime;
     private final Runnable destroy;
@@ -23,7 +22,7 @@ final class Resource implements OwnedResources.Dependent {
      * @param destroy makes the native call; runs in a thread that holds the communicator exclusively
      * @param release releases the resources that are kept alive
      */
-    Resource(CommunicatorCore core, Object what, Runnable destroy, Runnable release) {
+    public Resource(CommunicatorCore core, Object what, Runnable destroy, Runnable release) {
         this.core = core;
         this.destroy = destroy;
         this.release = new AtomicReference<>(release);
@@ -32,19 +31,19 @@ final class Resource implements OwnedResources.Dependent {
         core.owned().own(this);
     }
 
-    boolean isOpen() {
+    public boolean isOpen() {
         return lifetime.isOpen();
     }
 
-    void check() {
+    public void check() {
         lifetime.check();
     }
 
-    void pin() {
+    public void pin() {
         lifetime.pin();
     }
 
-    void unpin() {
+    public void unpin() {
         lifetime.unpin();
     }
 
@@ -72,13 +71,13 @@ final class Resource implements OwnedResources.Dependent {
     }
 
     /** Releases the resources of an object that was destroyed or never created. */
-    void cancel() {
+    public void cancel() {
         core.owned().disown(this);
         abandon();
     }
 
     /** Marks the object as closed, but keeps its resources until the native communicator is gone. */
-    void giveUp() {
+    public void giveUp() {
         lifetime.close(() -> {});
     }
 

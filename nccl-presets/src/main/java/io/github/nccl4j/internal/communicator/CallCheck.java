@@ -1,4 +1,4 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.communicator;
 
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;
@@ -9,12 +9,12 @@ import java.util.List;
 import java.util.stream.Collectors;
 
 /** Compares the next call of all ranks of a communicator, without NCCL. For the thread that holds the gate. */
-final class CallCheck {
+public final class CallCheck {
     private final CommunicatorCore core;
     private final Rendezvous rendezvous;
     private long compared;
 
-    CallCheck(CommunicatorCore core, Rendezvous rendezvous) {
+    public CallCheck(CommunicatorCore core, Rendezvous rendezvous) {
         this.core = core;
         this.rendezvous = rendezvous.scope("check-" + core.identity());
     }
@@ -25,7 +25,7 @@ final class CallCheck {
      * @param function the C function, for exceptions
      * @param call the call that this rank is about to make
      */
-    void compare(String function, String call) {
+    public void compare(String function, String call) {
         core.calls().begin();
         compared++;
         byte[] text = call.getBytes(StandardCharsets.UTF_8);
@@ -42,7 +42,7 @@ final class CallCheck {
                 .map(each -> new String(each, StandardCharsets.UTF_8))
                 .toList();
         if (!calls.stream().allMatch(calls.get(0)::equals)) {
-            throw new CallMismatchException(core.toString(), compared, calls);
+            throw core.listener().mismatch(compared, calls);
         }
     }
 

@@ -1,19 +1,18 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.communicator;
 
 import io.github.nccl4j.global.nccl;
-import io.github.nccl4j.internal.communicator.CommunicatorKey;
-import io.github.nccl4j.internal.communicator.CommunicatorSettings;
-import io.github.nccl4j.internal.communicator.CommunicatorState;
-import io.github.nccl4j.internal.communicator.OwnedResources;
-import io.github.nccl4j.internal.communicator.PeerWatch;
-import io.github.nccl4j.internal.communicator.ProcessRanks;
-import io.github.nccl4j.internal.communicator.RankStatusQuery;
+import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.NcclException;
+import io.github.nccl4j.highlevel.NcclLibrary;
+import io.github.nccl4j.highlevel.Version;
 import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.cuda.NativeDevice;
 import io.github.nccl4j.internal.cuda.NativeGraph;
 import io.github.nccl4j.internal.cuda.OperationWait;
 import io.github.nccl4j.internal.cuda.PendingOperations;
 import io.github.nccl4j.internal.cuda.PendingReleases;
+import io.github.nccl4j.internal.diagnostics.CommunicatorInfo;
+import io.github.nccl4j.internal.diagnostics.FlightRecord;
 import io.github.nccl4j.internal.failure.LastError;
 import io.github.nccl4j.internal.failure.Reason;
 import io.github.nccl4j.internal.failure.Status;
@@ -30,6 +29,7 @@ import io.github.nccl4j.library.Engine;
 import java.lang.ref.WeakReference;
 import java.time.Duration;
 import java.util.EnumSet;
+import java.util.List;
 import java.util.Locale;
 import java.util.Set;
 import java.util.concurrent.locks.LockSupport;
@@ -44,13 +44,13 @@ import java.util.stream.Collectors;
  * open or barred. Only {@link #revoke} and {@link #abort} do not enter the gate, so that they can run during another
  * thread's call.
  */
-final class CommunicatorCore
+public final class CommunicatorCore
         implements StalledDevices.StalledWork,
                 ProcessRanks.Member,
                 PendingOperations.Owner,
                 CommunicatorInfo,
                 AutoCloseable {
-    static final Set<CommunicatorState> ENDED = EnumSet.of(CommunicatorState.ABORTED, CommunicatorState.CLOSED);
+    public static final Set<CommunicatorState> ENDED = EnumSet.of(CommunicatorState.ABORTED, CommunicatorState.CLOSED);
 
     /** The first release whose ncclCommFinalize waits for all ranks of the process. */
     private static final Version FINALIZE_WAITS = new Version(2, 31, 2);
@@ -60,7 +60,7 @@ final class CommunicatorCore
     private static final Duration ABORT_GRACE = Duration.ofSeconds(5);
 
     /** The object that programs use, which receives the events of the native communicator. */
-    interface Listener {
+    public interface Listener {
         /** The communicator was created, and is open. */
         void opened();
 
@@ -72,10 +72,16 @@ final class CommunicatorCore
 
         /** The native communicator has ended. */
         void ended();
+
+        /** Returns the exception for a thread that was interrupted. */
+        NcclException interrupted(String message);
+
+        /** Returns the exception for calls of the ranks that differ: the number of the call, and the call of each rank. */
+        NcclException mismatch(long number, List<String> calls);
     }
 
     /** A group of calls that a thread has not launched yet, and in which the communicator takes part. */
-    interface OpenGroup {
+    public interface OpenGroup {
         /** True if the thread may be in NCCL. */
         boolean isInLibrary();
 
@@ -116,13 +122,13 @@ final class CommunicatorCore
     private final Failures failures;
     private final NativeCalls calls;
     private final OperationLog operationLog;
-    private final FlightRecorder recorder;
+    private final FlightRecord recorder;
     private final OwnedResources owned;
 
     /** The open batch of this communicator, its index in the batch, and the pass that it holds until the batch ends. */
-    volatile OpenGroup batch;
+    public volatile OpenGroup batch;
 
-    int batchIndex;
+    public int batchIndex;
     private Gate.Pass batchPass;
     /** The batch's number among the groups of this communicator, or 0. */
     private int batchGroup;
@@ -157,7 +163,7 @@ final class CommunicatorCore
 
     private final WeakReference<PendingOperations.Owner> reference = new WeakReference<>(this);
 
-    CommunicatorCore(
+    public CommunicatorCore(
             NcclLibrary library,
             NativeDevice device,
             boolean blocking,
@@ -178,7 +184,7 @@ final class CommunicatorCore
         calls = new NativeCalls(this);
         owned = new OwnedResources(this::mayNeverEnd);
         operationLog = new OperationLog(settings.recorded(), gate);
-        recorder = new FlightRecorder(this);
+        recorder = new FlightRecord(this);
         barAs(CommunicatorState.PENDING);
     }
 
@@ -192,11 +198,11 @@ final class CommunicatorCore
         return device;
     }
 
-    boolean isOnHost() {
+    public boolean isOnHost() {
         return onHost;
     }
 
-    boolean isBlocking() {
+    public boolean isBlocking() {
         return blocking;
     }
 
@@ -206,11 +212,11 @@ final class CommunicatorCore
     }
 
     /** True if closing destroys the native communicator. */
-    boolean isOwner() {
+    public boolean isOwner() {
         return owner;
     }
 
-    CommunicatorSettings settings() {
+    public CommunicatorSettings settings() {
         return settings;
     }
 
@@ -220,7 +226,7 @@ final class CommunicatorCore
     }
 
     /** The rank; throws if it is not known before the communicator is created. */
-    int rank() {
+    public int rank() {
         CommunicatorState seen = state;
         if (size == 0) {
             throw notOpen(seen);
@@ -244,7 +250,7 @@ final class CommunicatorCore
         return operationLog;
     }
 
-    FlightRecorder recorder() {
+    public FlightRecord recorder() {
         return recorder;
     }
 
@@ -253,7 +259,7 @@ final class CommunicatorCore
         return communicatorKey == null ? CommunicatorKey.UNKNOWN.text() : communicatorKey.text();
     }
 
-    int size() {
+    public int size() {
         CommunicatorState seen = state;
         if (size == 0) {
             throw notOpen(seen);
@@ -282,39 +288,43 @@ final class CommunicatorCore
     }
 
     /** A reference for objects that must not keep a dropped communicator; always the same one. */
-    WeakReference<PendingOperations.Owner> reference() {
+    public WeakReference<PendingOperations.Owner> reference() {
         return reference;
     }
 
+    public Listener listener() {
+        return listener;
+    }
+
     /** Reports a failure, which may throw an exception of the program. */
-    void reportFailure(NcclException failure) {
+    public void reportFailure(NcclException failure) {
         listener.failed(failure);
     }
 
-    boolean hasEnded() {
+    public boolean hasEnded() {
         return ENDED.contains(state);
     }
 
-    long handle() {
+    public long handle() {
         return handle;
     }
 
-    Gate gate() {
+    public Gate gate() {
         return gate;
     }
 
-    NativeCalls calls() {
+    public NativeCalls calls() {
         return calls;
     }
 
-    OwnedResources owned() {
+    public OwnedResources owned() {
         return owned;
     }
 
     /**
      * Registers a graph that has captured operations. The graph is closed with the communicator, if it is still open.
      */
-    void registerGraph(NativeGraph graph) {
+    public void registerGraph(NativeGraph graph) {
         if (owned.addGraph(graph)) {
             graph.onClose(() -> owned.removeGraph(graph));
             graph.addCommunicator(reference);
@@ -322,16 +332,16 @@ final class CommunicatorCore
     }
 
     /** The key that identifies the communicator on all its ranks; null if there is none. */
-    CommunicatorKey key() {
+    public CommunicatorKey key() {
         return communicatorKey;
     }
 
-    void require(String function) {
+    public void require(String function) {
         library.require(function);
     }
 
     /** Requires that an argument is a rank of the communicator. */
-    void requireRank(String what, int value) {
+    public void requireRank(String what, int value) {
         if (value < 0 || value >= size()) {
             throw new IllegalArgumentException(what + " must be >= 0 and < size(): " + value + ", size " + size());
         }
@@ -340,12 +350,12 @@ final class CommunicatorCore
     /* Creation. */
 
     /** Opens the communicator after NCCL has written its handle to {@link NativeCalls#handleCell}. */
-    void created(int rank, int size) {
+    public void created(int rank, int size) {
         opened(calls.writtenHandle(), rank, size);
     }
 
     /** As {@link #created(int, int)} with the rank and the size from NCCL. */
-    void created() {
+    public void created() {
         long made = calls.writtenHandle();
         int[] answer = new int[1];
         Status.check(nccl.ncclCommUserRank(made, answer), "ncclCommUserRank");
@@ -354,7 +364,7 @@ final class CommunicatorCore
         opened(made, itsRank, answer[0]);
     }
 
-    void opened(long handle, int rank, int size) {
+    public void opened(long handle, int rank, int size) {
         this.handle = handle;
         this.rank = rank;
         this.size = size;
@@ -392,7 +402,7 @@ final class CommunicatorCore
     }
 
     /** Enables status queries by a rendezvous, if the rendezvous has the same ranks; null disables them. */
-    void enableStatusQuery(Rendezvous where) {
+    public void enableStatusQuery(Rendezvous where) {
         boolean named = communicatorKey != null && communicatorKey.isKnown();
         if (named && owner && where != null && where.rank() == rank && where.size() == size && size > 1) {
             WeakReference<CommunicatorCore> dropped = new WeakReference<>(this);
@@ -406,7 +416,7 @@ final class CommunicatorCore
      *
      * @param watch the watch to use; may have lost ranks already
      */
-    void watchPeers(PeerWatch watch) {
+    public void watchPeers(PeerWatch watch) {
         peers = watch;
         boolean named = communicatorKey != null && communicatorKey.isKnown();
         if (named && owner && size > 1 && settings.rendezvous() != null && !watched) {
@@ -416,12 +426,12 @@ final class CommunicatorCore
     }
 
     /** The ranks that are lost. */
-    PeerWatch peers() {
+    public PeerWatch peers() {
         return peers;
     }
 
     /** This rank's answer to the questions of other ranks; null is a communicator that was dropped. */
-    static RankStatusQuery.Position position(CommunicatorCore core) {
+    public static RankStatusQuery.Position position(CommunicatorCore core) {
         if (core == null) {
             return new RankStatusQuery.Position(0, false, "", "", "has dropped its communicator");
         }
@@ -436,23 +446,23 @@ final class CommunicatorCore
     }
 
     /** Null if the ranks can't be queried. */
-    RankStatusQuery statusQuery() {
+    public RankStatusQuery statusQuery() {
         return state == CommunicatorState.PENDING ? queryOfParent : statusQuery;
     }
 
     /** Sets rank and size before the creation, for messages about it. */
-    void expect(int rank, int size) {
+    public void expect(int rank, int size) {
         this.rank = rank;
         this.size = size;
     }
 
     /** Sets the key that identifies the communicator on all its ranks. */
-    void setKey(CommunicatorKey key) {
+    public void setKey(CommunicatorKey key) {
         communicatorKey = key;
     }
 
     /** Sets the key of a communicator that is derived from another one. */
-    void setKey(CommunicatorKey key, CommunicatorCore parent) {
+    public void setKey(CommunicatorKey key, CommunicatorCore parent) {
         communicatorKey = key;
         ancestorRank = parent.worldRank();
         queryOfParent = parent.statusQuery;
@@ -471,12 +481,12 @@ final class CommunicatorCore
         return last != null ? last : creator;
     }
 
-    CallCheck check() {
+    public CallCheck check() {
         return check;
     }
 
     /** Waits until a non-blocking communicator is created; checks that a blocking communicator has a handle. */
-    void awaitCreation(String function) {
+    public void awaitCreation(String function) {
         if (!blocking) {
             calls.awaitReady(function, function);
         } else if (calls.writtenHandle() == 0) {
@@ -489,7 +499,7 @@ final class CommunicatorCore
      *
      * @param late true if the call continues, and will write to the cells
      */
-    void creationFailed(boolean late) {
+    public void creationFailed(boolean late) {
         if (ENDED.contains(state)) {
             return;
         }
@@ -508,7 +518,7 @@ final class CommunicatorCore
     }
 
     /** Aborts a communicator that was created after the caller gave up. */
-    void abortLate() {
+    public void abortLate() {
         long made = calls.writtenHandle();
         end(false, () -> {
             if (made != 0) {
@@ -517,7 +527,7 @@ final class CommunicatorCore
         });
     }
 
-    boolean isStuckNow() {
+    public boolean isStuckNow() {
         return stuck;
     }
 
@@ -541,16 +551,16 @@ final class CommunicatorCore
         }
     }
 
-    IllegalStateException notOpen() {
+    public IllegalStateException notOpen() {
         return notOpen(state);
     }
 
-    IllegalStateException notOpen(CommunicatorState seen) {
+    public IllegalStateException notOpen(CommunicatorState seen) {
         return wrongState(seen, "used", EnumSet.of(CommunicatorState.OPEN));
     }
 
     /** The exception for the state that the caller has read; another thread may have changed the state since then. */
-    IllegalStateException wrongState(CommunicatorState seen, String what, Set<CommunicatorState> allowed) {
+    public IllegalStateException wrongState(CommunicatorState seen, String what, Set<CommunicatorState> allowed) {
         if (ENDED_BY_FAILURE.contains(seen)) {
             failures.setTold();
         }
@@ -587,7 +597,7 @@ final class CommunicatorCore
         return failure != null ? failure : notOpen(seen);
     }
 
-    void requireOpen() {
+    public void requireOpen() {
         CommunicatorState seen = state;
         if (seen != CommunicatorState.OPEN) {
             throw refusal(seen);
@@ -595,7 +605,7 @@ final class CommunicatorCore
     }
 
     /** Resources of a suspended communicator can't be released. */
-    void requireNotSuspended() {
+    public void requireNotSuspended() {
         CommunicatorState seen = state;
         if (seen == CommunicatorState.SUSPENDED) {
             throw notOpen(seen);
@@ -603,26 +613,26 @@ final class CommunicatorCore
     }
 
     /** The pass that the open batch holds. */
-    Gate.Pass batchPass() {
+    public Gate.Pass batchPass() {
         return batchPass;
     }
 
     /** The batch's number among the groups of this communicator. Assigned when its first operation is recorded. */
-    int batchGroup() {
+    public int batchGroup() {
         if (batchGroup == 0) {
             batchGroup = operationLog.beginGroup();
         }
         return batchGroup;
     }
 
-    void enterFor(OpenGroup joining, int index) {
+    public void enterFor(OpenGroup joining, int index) {
         batchPass = gate.enter();
         batchGroup = 0;
         batch = joining;
         batchIndex = index;
     }
 
-    void leaveBatch() {
+    public void leaveBatch() {
         batch = null;
         Gate.Pass pass = batchPass;
         batchPass = null;
@@ -630,7 +640,7 @@ final class CommunicatorCore
     }
 
     /** Runs an action with exclusive access in one of the given states. For changes of state, and for states except OPEN. */
-    <R> R exclusively(String what, Set<CommunicatorState> allowed, Supplier<R> body) {
+    public <R> R exclusively(String what, Set<CommunicatorState> allowed, Supplier<R> body) {
         Gate.Pass pass = gate.enterBarred();
         try {
             CommunicatorState seen = state;
@@ -668,7 +678,7 @@ final class CommunicatorCore
     }
 
     /** Marks the communicator as stuck after a call was abandoned. */
-    void markStuck() {
+    public void markStuck() {
         stuck = true;
         if (state != CommunicatorState.PENDING) {
             become(CommunicatorState.FAILED);
@@ -676,11 +686,11 @@ final class CommunicatorCore
     }
 
     /** Ends a call of an interrupted thread, in a thread of its own if the system has one. */
-    void endInterruptedCall() {
+    public void endInterruptedCall() {
         DaemonThreads.startOrRun("nccl4j interrupted call", () -> failures.endCall(Reason.INTERRUPTED));
     }
 
-    Failures failures() {
+    public Failures failures() {
         return failures;
     }
 
@@ -692,7 +702,7 @@ final class CommunicatorCore
 
     /* Lifecycle. */
 
-    void suspend(int flags) {
+    public void suspend(int flags) {
         require("ncclCommSuspend");
         exclusively("suspended", EnumSet.of(CommunicatorState.OPEN), () -> {
             calls.hostCall("ncclCommSuspend", () -> nccl.ncclCommSuspend(handle, flags), () -> {});
@@ -700,14 +710,14 @@ final class CommunicatorCore
         });
     }
 
-    void resume() {
+    public void resume() {
         exclusively("resumed", EnumSet.of(CommunicatorState.SUSPENDED), () -> {
             calls.hostCall("ncclCommResume", () -> nccl.ncclCommResume(handle), () -> {});
             return become(CommunicatorState.OPEN);
         });
     }
 
-    void finish() {
+    public void finish() {
         require("ncclCommFinalize");
         exclusively("finished", EnumSet.of(CommunicatorState.OPEN), () -> {
             if (processRanks != null) {
@@ -719,7 +729,7 @@ final class CommunicatorCore
     }
 
     /** Revokes the communicator. May be called from any thread, also during another thread's call. */
-    void revoke(int flags) {
+    public void revoke(int flags) {
         require("ncclCommRevoke");
         int result;
         Gate.Pass inside = null;
@@ -836,19 +846,19 @@ final class CommunicatorCore
     }
 
     /** The pass of a thread that may be in NCCL, else null. For the watchdog. */
-    Gate.Pass inLibrary() {
+    public Gate.Pass inLibrary() {
         Gate.Pass inside = gate.inside();
         return inside != null && isBatchInLibrary() ? inside : null;
     }
 
     /** As {@link #abort}, because the program of this rank has failed: the others are told when its process ends. */
-    void abortAfterFailure() {
+    public void abortAfterFailure() {
         ownFailure = true;
         abort();
     }
 
     /** Aborts the communicator. May be called from any thread, also during another thread's call. */
-    void abort() {
+    public void abort() {
         Gate.Pass inside;
         synchronized (this) {
             if (ENDED.contains(state) || state == CommunicatorState.PENDING) {

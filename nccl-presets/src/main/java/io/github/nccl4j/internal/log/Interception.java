@@ -1,10 +1,9 @@
-package io.github.nccl4j.internal.diagnostics;
+package io.github.nccl4j.internal.log;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.CallInterceptor;
 import io.github.nccl4j.highlevel.CallInterceptor.Call;
 import io.github.nccl4j.internal.binding.CallHook;
-import io.github.nccl4j.internal.log.KnownCommunicators;
 import io.github.nccl4j.internal.memory.Address;
 import java.lang.System.Logger.Level;
 import java.util.Arrays;

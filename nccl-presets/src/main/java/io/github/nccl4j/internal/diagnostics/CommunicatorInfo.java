@@ -1,11 +1,12 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.diagnostics;
 
-import io.github.nccl4j.internal.communicator.CommunicatorState;
+import io.github.nccl4j.highlevel.NcclException;
+import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.internal.cuda.NativeDevice;
 import io.github.nccl4j.internal.operation.OperationLog;
 
 /** The properties of a communicator that records, events and answers to other ranks contain. For any thread, also after its end. */
-interface CommunicatorInfo {
+public interface CommunicatorInfo {
     NcclLibrary library();
 
     NativeDevice device();
@@ -25,7 +26,8 @@ interface CommunicatorInfo {
     /** The rank in the communicator from which this one was derived first; -1 if not known. */
     int worldRank();
 
-    CommunicatorState state();
+    /** The state, as text. */
+    Enum<?> state();
 
     /** The function, other than an operation, in which this rank waits for other ranks; empty if there is none. */
     String waitsIn();
