@@ -1,7 +1,6 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
-import io.github.nccl4j.internal.communicator.CallCheck;
 import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.communicator.CommunicatorState;
 import io.github.nccl4j.internal.cuda.Cuda;
@@ -78,7 +77,7 @@ final class BatchLaunch {
     /** Compares the collectives of each communicator across its ranks, in one exchange. */
     private void compare() {
         for (int i = 0; i < communicators().size(); i++) {
-            CallCheck check = communicators().get(i).check();
+            CommunicatorCore.Comparison check = communicators().get(i).check();
             if (check != null) {
                 List<String> calls = signatures(i);
                 if (!calls.isEmpty()) {

@@ -1,10 +1,10 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.communicator.CallCheck;
 import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.communicator.CommunicatorSettings;
 import io.github.nccl4j.internal.communicator.CommunicatorStreams;
 import io.github.nccl4j.internal.communicator.Watchdog;
-import io.github.nccl4j.internal.cuda.PendingOperations;
 import io.github.nccl4j.internal.diagnostics.Jfr;
 import io.github.nccl4j.internal.failure.BlockingCall;
 import io.github.nccl4j.internal.memory.Leaks;
@@ -193,6 +193,10 @@ public final class Communicator implements AutoCloseable {
     private final class CoreListener implements CommunicatorCore.Listener {
         @Override
         public void opened() {
+            Rendezvous where = core.settings().check();
+            if (where != null && where.rank() == core.rank() && where.size() == core.size()) {
+                core.setCheck(new CallCheck(core, where));
+            }
             if (core.isOwner()) {
                 if (core.settings().watchdog()) {
                     Watchdog.watch(streams);
@@ -220,7 +224,6 @@ public final class Communicator implements AutoCloseable {
         @Override
         public void stopping() {
             streams.pollPending();
-            PendingOperations.stop(core, core.reference(), true);
         }
 
         @Override
@@ -578,7 +581,7 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclLibraryException if the library lacks the function
      */
     public void suspend(SuspendFlag flag) {
-        core.suspend(flag.code());
+        core.lifecycle().suspend(flag.code());
     }
 
     /**
@@ -589,7 +592,7 @@ public final class Communicator implements AutoCloseable {
      * @throws IllegalStateException if the communicator is not suspended
      */
     public void resume() {
-        core.resume();
+        core.lifecycle().resume();
     }
 
     /**
@@ -605,7 +608,7 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclLibraryException if the library lacks the function
      */
     public void revoke(RevokeFlag flag) {
-        core.revoke(flag.code());
+        core.lifecycle().revoke(flag.code());
     }
 
     /**
@@ -616,7 +619,7 @@ public final class Communicator implements AutoCloseable {
      * <p>C function: {@code ncclCommFinalize}, since NCCL 2.14.3.
      */
     public void finish() {
-        core.finish();
+        core.lifecycle().finish();
     }
 
     /**
@@ -700,7 +703,7 @@ public final class Communicator implements AutoCloseable {
             body.run(this);
         } catch (Throwable failure) {
             try {
-                core.abortAfterFailure();
+                core.lifecycle().abortAfterFailure();
             } catch (RuntimeException e) {
                 failure.addSuppressed(e);
             }

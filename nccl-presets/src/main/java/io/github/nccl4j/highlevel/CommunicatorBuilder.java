@@ -410,9 +410,9 @@ public final class CommunicatorBuilder {
         Communicator communicator = empty(library, on);
         CommunicatorCore core = communicator.core();
         core.expect(rank, size);
-        core.setKey(key(ids.get(0)));
+        core.ranks().setKey(key(ids.get(0)));
         // Before the creation, which waits for the other ranks.
-        core.watchPeers(peers);
+        core.ranks().watchPeers(peers);
         new Creation(
                         initFunction(ids),
                         core,
@@ -497,7 +497,7 @@ public final class CommunicatorBuilder {
             Communicator communicator = empty(library, devices.get(i));
             CommunicatorCore core = communicator.core();
             core.expect(rank, size);
-            core.setKey(key(id));
+            core.ranks().setKey(key(id));
             all.add(communicator);
             creations.add(new Creation(
                     initFunction(ids),
@@ -555,8 +555,8 @@ public final class CommunicatorBuilder {
         CommunicatorCore core = communicator.core();
         core.expect(rank, size);
         if (peers != null) {
-            core.setKey(key(id));
-            core.watchPeers(peers);
+            core.ranks().setKey(key(id));
+            core.ranks().watchPeers(peers);
         }
         new Creation(
                         "ncclCommGrow",
@@ -640,7 +640,7 @@ public final class CommunicatorBuilder {
                 new Communicator(library, device, true, owner, CommunicatorSettings.DEFAULT, FailurePolicy.THROW, "");
         CommunicatorCore core = communicator.core();
         // Other ranks may be in this process; this cannot be known here.
-        core.setKey(CommunicatorKey.UNKNOWN);
+        core.ranks().setKey(CommunicatorKey.UNKNOWN);
         core.opened(handle, rank, size);
         return communicator;
     }

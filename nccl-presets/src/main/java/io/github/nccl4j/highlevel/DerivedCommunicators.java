@@ -220,7 +220,7 @@ final class DerivedCommunicators {
                 parent.policy(),
                 name == null ? "" : (String) name);
         CommunicatorCore childCore = child.core();
-        childCore.setKey(key, core);
+        childCore.ranks().setKey(key, core.ranks());
         Creation creation = new Creation(
                 function,
                 childCore,
@@ -236,7 +236,7 @@ final class DerivedCommunicators {
 
     /** The key of the next communicator that all ranks, or all ranks of a color, derive from this communicator. */
     private CommunicatorKey keyOfChild(int color) {
-        CommunicatorKey key = core.key();
+        CommunicatorKey key = core.ranks().key();
         return key == null ? null : key.child(made++, color);
     }
 

@@ -1,7 +1,6 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
-import io.github.nccl4j.internal.communicator.CallCheck;
 import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.config.FaultyAlgorithm;
 import io.github.nccl4j.internal.cuda.Cuda;
@@ -539,7 +538,7 @@ final class OperationSubmitter {
     }
 
     private void compare(Operation operation, CollectiveConfig config) {
-        CallCheck check = core.check();
+        CommunicatorCore.Comparison check = core.check();
         String signature = operation.signature(config == null ? null : config.signature());
         if (check != null && signature != null) {
             check.compare(operation.function(), signature);

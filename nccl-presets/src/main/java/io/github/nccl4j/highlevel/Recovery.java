@@ -431,7 +431,7 @@ public final class Recovery implements AutoCloseable {
         Communicator made = derive(survivors, () -> communicator.shrink(excluded, ShrinkFlag.ABORT));
         if (made != null) {
             // As for a communicator that was created at the store.
-            made.core().enableStatusQuery(survivors);
+            made.core().ranks().enableStatusQuery(survivors);
         }
         return made;
     }

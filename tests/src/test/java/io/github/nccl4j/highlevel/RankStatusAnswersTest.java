@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.internal.communicator.CommunicatorCore;
+import io.github.nccl4j.internal.communicator.CommunicatorRanks;
 import io.github.nccl4j.internal.communicator.RankStatusQuery;
 import io.github.nccl4j.launch.Inquiry;
 import io.github.nccl4j.launch.Rendezvous;
@@ -92,7 +93,7 @@ class RankStatusAnswersTest {
 
     private RankStatusQuery begin() {
         CommunicatorCore core = communicator.core();
-        return RankStatusQuery.begin("test", 0, 1, answers, () -> CommunicatorCore.position(core));
+        return RankStatusQuery.begin("test", 0, 1, answers, () -> CommunicatorRanks.position(core));
     }
 
     private String own() {
@@ -224,13 +225,13 @@ class RankStatusAnswersTest {
         Device host = Device.host();
         List<Communicator> ranks = Communicator.builder().createAll(UniqueId.create(), 0, 2, List.of(host, host));
         CommunicatorCore core = ranks.get(0).core();
-        core.enableStatusQuery(answers);
+        core.ranks().enableStatusQuery(answers);
         // No answer is not kept, so that each question reaches the store.
         answers.failure = new RendezvousException("lost");
-        core.statusQuery().ask();
+        core.ranks().statusQuery().ask();
         assertEquals(1, answers.asked);
         ranks.forEach(Communicator::close);
-        core.statusQuery().ask();
+        core.ranks().statusQuery().ask();
         assertEquals(1, answers.asked);
     }
 }

@@ -193,7 +193,7 @@ class RecoveryCallsTest {
             assertEquals(State.ABORTED, before.get(rank).state());
             assertEquals(State.OPEN, recovery.communicator().state());
             // A timeout names the ranks that do not answer.
-            assertNotNull(recovery.communicator().core().statusQuery());
+            assertNotNull(recovery.communicator().core().ranks().statusQuery());
         }
         assertEquals(Set.of("ncclCommRevoke", "ncclCommShrink", "ncclCommAbort"), new TreeSet<>(calls.made));
         for (String function : SHRUNK) {

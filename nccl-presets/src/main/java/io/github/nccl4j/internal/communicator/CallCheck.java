@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.stream.Collectors;
 
 /** Compares the next call of all ranks of a communicator, without NCCL. For the thread that holds the gate. */
-public final class CallCheck {
+public final class CallCheck implements CommunicatorCore.Comparison {
     private final CommunicatorCore core;
     private final Rendezvous rendezvous;
     private long compared;
@@ -25,6 +25,7 @@ public final class CallCheck {
      * @param function the C function, for exceptions
      * @param call the call that this rank is about to make
      */
+    @Override
     public void compare(String function, String call) {
         core.calls().begin();
         compared++;

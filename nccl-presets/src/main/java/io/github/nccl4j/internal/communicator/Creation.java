@@ -54,7 +54,7 @@ public final class Creation implements Deferred {
                 parent.calls().tolerateLostRanks();
             }
             // The calling thread closes the arguments: the call may continue after the caller stopped waiting.
-            (parent != null ? parent : made).calls().hostCall(function, this::call, made::abortLate);
+            (parent != null ? parent : made).calls().hostCall(function, this::call, made.lifecycle()::abortLate);
             await();
             done = true;
         } finally {
@@ -62,7 +62,7 @@ public final class Creation implements Deferred {
                 JfrEvents.end(event, made);
             }
             if (!done) {
-                made.creationFailed(parent != null && parent.isStuckNow());
+                made.lifecycle().creationFailed(parent != null && parent.isStuckNow());
             }
         }
     }
@@ -78,7 +78,7 @@ public final class Creation implements Deferred {
     /** Called if the creation was never started. */
     public void cancelled() {
         arguments.close();
-        made.creationFailed(false);
+        made.lifecycle().creationFailed(false);
     }
 
     /** Skips the call, because an earlier call of the group failed. */
@@ -101,7 +101,8 @@ public final class Creation implements Deferred {
                             first.deadline(),
                             () -> first.calls().onDevice(() -> callInGroup(creations)),
                             first.calls()::mayWaitForLostRank,
-                            late -> creations.forEach(creation -> creation.made.abortLate()))
+                            late -> creations.forEach(
+                                    creation -> creation.made.lifecycle().abortLate()))
                     : first.calls().onDevice(() -> callInGroup(creations));
             if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
                 problem = first.failures().failed(result, description, description);
@@ -156,7 +157,7 @@ public final class Creation implements Deferred {
             done = true;
         } finally {
             if (!done) {
-                made.creationFailed(false);
+                made.lifecycle().creationFailed(false);
             }
         }
     }
@@ -166,7 +167,7 @@ public final class Creation implements Deferred {
         if (!called) {
             arguments.close();
         }
-        made.creationFailed(parent != null && parent.isStuckNow());
+        made.lifecycle().creationFailed(parent != null && parent.isStuckNow());
     }
 
     @Override

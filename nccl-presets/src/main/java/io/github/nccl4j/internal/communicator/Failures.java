@@ -5,6 +5,8 @@ import io.github.nccl4j.highlevel.CudaException;
 import io.github.nccl4j.highlevel.NcclException;
 import io.github.nccl4j.highlevel.NcclResultException;
 import io.github.nccl4j.highlevel.Result;
+import io.github.nccl4j.internal.cuda.OperationWait;
+import io.github.nccl4j.internal.cuda.PendingOperations;
 import io.github.nccl4j.internal.diagnostics.FlightRecord;
 import io.github.nccl4j.internal.diagnostics.Jfr;
 import io.github.nccl4j.internal.diagnostics.JfrEvents;
@@ -19,6 +21,7 @@ import io.github.nccl4j.internal.threads.VirtualThreads;
 import io.github.nccl4j.launch.LostRank;
 import io.github.nccl4j.library.NativeLibrary;
 import java.lang.System.Logger.Level;
+import java.lang.ref.WeakReference;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -32,12 +35,15 @@ import java.util.stream.Stream;
  * Failures of a communicator: creates the exceptions, reports them to the failure policy, and keeps track of work that
  * may never end.
  */
-public final class Failures {
+public final class Failures implements PendingOperations.Owner {
 
     /** Time that the store has to name a lost rank after NCCL has reported a loss. */
     private static final Duration STORE_PATIENCE = Duration.ofMillis(400);
 
     private final CommunicatorCore core;
+
+    /** For objects that must not keep a dropped communicator; always the same one. */
+    private final WeakReference<PendingOperations.Owner> reference = new WeakReference<>(this);
 
     private volatile NcclException first;
 
@@ -69,10 +75,12 @@ public final class Failures {
     }
 
     /** Called when a thread starts to wait for work; it checks for errors itself until {@link #endWait}. */
+    @Override
     public void beginWait() {
         waiting.incrementAndGet();
     }
 
+    @Override
     public void endWait() {
         waiting.decrementAndGet();
     }
@@ -89,11 +97,6 @@ public final class Failures {
 
     public void setTold() {
         told = true;
-    }
-
-    /** Returns true if the program knows that work may be lost. */
-    public boolean isTold() {
-        return told;
     }
 
     /** Returns the first failure, or null. */
@@ -395,7 +398,7 @@ public final class Failures {
             if (abort || !core.library().provides("ncclCommRevoke")) {
                 core.abort();
             } else if (core.state() == CommunicatorState.OPEN) {
-                core.revoke(nccl.NCCL_REVOKE_DEFAULT);
+                core.lifecycle().revoke(nccl.NCCL_REVOKE_DEFAULT);
             }
         } catch (RuntimeException e) {
             ServiceLoop.log(Level.WARNING, "a call of " + core + " could not be ended", e);
@@ -423,7 +426,7 @@ public final class Failures {
 
     /** Asks the other ranks for their status, unless the timeout was shorter than the query may take. */
     private RankStatusQuery.Result queryRankStatus(Duration limit) {
-        RankStatusQuery statusQuery = core.statusQuery();
+        RankStatusQuery statusQuery = core.ranks().statusQuery();
         return statusQuery == null || limit.compareTo(RankStatusQuery.TIMEOUT) < 0
                 ? RankStatusQuery.NOTHING
                 : statusQuery.ask();
@@ -500,5 +503,79 @@ public final class Failures {
         } catch (RuntimeException | Error e) {
             failure.addSuppressed(e);
         }
+    }
+
+    /* Waits of threads for streams with operations of the communicator. */
+
+    WeakReference<PendingOperations.Owner> reference() {
+        return reference;
+    }
+
+    /** Keeps the operations, because the communicator is being stopped: as {@link PendingOperations#stop}. */
+    void stop(boolean asks) {
+        PendingOperations.stop(this, reference, asks);
+    }
+
+    @Override
+    public long context() {
+        return core.device().context();
+    }
+
+    @Override
+    public Duration deadline() {
+        return core.deadline();
+    }
+
+    @Override
+    public OperationLog operationLog() {
+        return core.operationLog();
+    }
+
+    @Override
+    public boolean isStopped() {
+        return core.isStopped();
+    }
+
+    @Override
+    public boolean isClosed() {
+        return core.state() == CommunicatorState.CLOSED;
+    }
+
+    @Override
+    public boolean isLossKnown() {
+        return told;
+    }
+
+    @Override
+    public void checkFailures(OperationLog.Entry last, OperationWait.Target work) {
+        if (core.calls().mayWaitForLostRank()) {
+            markLate(work.lasting(this));
+            throw told(rankLostDuringWork(last.function(), last.describe()));
+        }
+        int result = core.calls().tryPoll();
+        if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
+            throw told(failed(result, last.function(), last.describe()));
+        }
+    }
+
+    @Override
+    public RuntimeException lost(OperationLog.Entry last) {
+        return told(workStopped(last.function(), last.describe()));
+    }
+
+    @Override
+    public RuntimeException late(OperationLog.Entry last, OperationWait.Target work) {
+        markLate(work.lasting(this));
+        return told(workTimedOut(last.function(), last.describe(), core.deadline()));
+    }
+
+    @Override
+    public RuntimeException interrupted(OperationLog.Entry last) {
+        return told(interrupted(last.describe()));
+    }
+
+    @Override
+    public void keepUntilEnded(Runnable release) {
+        core.owned().keepUntilEnded(release);
     }
 }

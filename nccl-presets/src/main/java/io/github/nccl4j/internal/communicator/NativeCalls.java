@@ -263,7 +263,9 @@ public final class NativeCalls {
         try {
             if (released) {
                 throw core.wrongState(
-                        core.state(), "asked for errors", EnumSet.complementOf(EnumSet.copyOf(CommunicatorCore.ENDED)));
+                        core.state(),
+                        "asked for errors",
+                        EnumSet.complementOf(EnumSet.of(CommunicatorState.ABORTED, CommunicatorState.CLOSED)));
             }
             return pollNow();
         } finally {
