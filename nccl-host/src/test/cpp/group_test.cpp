@@ -424,7 +424,7 @@ TEST(RegistryTest, AStreamReportsAFailureAfterTheCallOfAnotherCommunicator) {
   ASSERT_EQ(ncclSuccess, nccl4jHostStreamCreate(&handle));
   StreamRef stream = requireStream(handle, "Test");
   failed.comm->lifecycle.setError(ncclRemoteError, "rank 1 went away");
-  enqueue(stream, failed.comm, RunBy::Stream, [&]() -> std::vector<CommRef> { return {failed.comm}; });
+  enqueue(stream, failed.comm, RunBy::Thread, [](double) { return true; });
   EXPECT_EQ(ncclRemoteError, nccl4jHostStreamSynchronize(handle));
   { DirectCall call(other.comm, stream); }
   EXPECT_EQ(ncclRemoteError, nccl4jHostStreamSynchronize(handle));
@@ -446,18 +446,18 @@ TEST(RegistryTest, BusyStreamsAreCountedUntilTheyAreFoundIdle) {
   EXPECT_EQ(before, *busy) << "a call that ended at once";
 
   std::atomic<bool> mayEnd{false};
-  auto work = [&]() -> std::vector<CommRef> {
+  auto work = [&](double) {
     while (!mayEnd) std::this_thread::yield();
-    return {};
+    return true;
   };
-  for (int i = 0; i < 2; i++) enqueue(stream, other.comm, RunBy::Stream, work);
+  for (int i = 0; i < 2; i++) enqueue(stream, other.comm, RunBy::Thread, work);
   EXPECT_EQ(before + 1, *busy);
   mayEnd = true;
   EXPECT_EQ(ncclSuccess, nccl4jHostStreamSynchronize(handles[0]));
   EXPECT_EQ(before, *busy);
 
   failed.comm->lifecycle.setError(ncclRemoteError, "rank 1 went away");
-  enqueue(stream, failed.comm, RunBy::Stream, [&]() -> std::vector<CommRef> { return {failed.comm}; });
+  enqueue(stream, failed.comm, RunBy::Thread, [](double) { return true; });
   EXPECT_EQ(ncclRemoteError, nccl4jHostStreamSynchronize(handles[0]));
   EXPECT_EQ(before + 1, *busy) << "the failure stands";
   failed.comm->lifecycle.enter(State::Revoked);
@@ -465,8 +465,8 @@ TEST(RegistryTest, BusyStreamsAreCountedUntilTheyAreFoundIdle) {
   EXPECT_EQ(before, *busy);
 
   mayEnd = false;
-  enqueue(stream, other.comm, RunBy::Stream, work);
-  enqueue(requireStream(handles[1], "Test"), other.comm, RunBy::Stream, work);
+  enqueue(stream, other.comm, RunBy::Thread, work);
+  enqueue(requireStream(handles[1], "Test"), other.comm, RunBy::Thread, work);
   EXPECT_EQ(before + 2, *busy);
   for (cudaStream_t handle : handles) EXPECT_EQ(ncclSuccess, nccl4jHostStreamDestroy(handle));
   EXPECT_EQ(before, *busy) << "nobody can wait for a stream that was destroyed";
@@ -475,9 +475,9 @@ TEST(RegistryTest, BusyStreamsAreCountedUntilTheyAreFoundIdle) {
   stream.reset();
   EXPECT_EQ(before, *busy);
   // The default stream has items, but is not counted.
-  runHere(enqueue(requireStream(nullptr, "Test"), {}, RunBy::Caller, [&]() -> std::vector<CommRef> {
+  runHere(enqueue(requireStream(nullptr, "Test"), {}, RunBy::Caller, [&](double) {
     EXPECT_EQ(before, *busy);
-    return {};
+    return true;
   }));
 }
 
@@ -488,13 +488,13 @@ TEST(RegistryTest, AStreamStaysBusyIfAnItemCameDuringAWait) {
   ASSERT_EQ(ncclSuccess, nccl4jHostStreamCreate(&handle));
   StreamRef stream = requireStream(handle, "Test");
   std::atomic<bool> firstMayEnd{false}, secondMayEnd{false}, waited{false};
-  enqueue(stream, {}, RunBy::Stream, [&]() -> std::vector<CommRef> {
+  enqueue(stream, {}, RunBy::Thread, [&](double) {
     while (!firstMayEnd) std::this_thread::yield();
-    enqueue(stream, {}, RunBy::Stream, [&]() -> std::vector<CommRef> {
+    enqueue(stream, {}, RunBy::Thread, [&](double) {
       while (!secondMayEnd) std::this_thread::yield();
-      return {};
+      return true;
     });
-    return {};
+    return true;
   });
   TestThread waiter([&] {
     EXPECT_EQ(ncclSuccess, nccl4jHostStreamSynchronize(handle));
@@ -519,8 +519,9 @@ TEST(RegistryTest, ALaunchEventFollowsOperationsInOtherStreams) {
   nccl4jHostEvent_t event;
   ASSERT_EQ(ncclSuccess, nccl4jHostEventCreate(&event));
   std::atomic<bool> mayEnd{false};
-  enqueue(requireStream(handles[0], "Test"), rank.comm, RunBy::Stream, [&] {
+  enqueue(requireStream(handles[0], "Test"), rank.comm, RunBy::Thread, [&](double) {
     while (!mayEnd) std::this_thread::yield();
+    return true;
   });
   recordLaunch(reinterpret_cast<cudaEvent_t>(event), {requireStream(handles[1], "Test")}, {rank.comm});
   EXPECT_EQ(ncclInProgress, nccl4jHostEventQuery(event)) << "an earlier operation of the communicator is not done";
@@ -539,10 +540,10 @@ TEST(RegistryTest, AThreadThatWaitsForAStreamRunsItsItems) {
   int ran = 0;
   // The stream's thread may be the first one to see an item, but not always.
   for (int i = 0; i < 1000 && !here; i++) {
-    enqueue(stream, {}, RunBy::Stream, [&]() -> std::vector<CommRef> {
+    enqueue(stream, {}, RunBy::Thread, [&](double) {
       ran++;
       here = std::this_thread::get_id() == own;
-      return {};
+      return true;
     });
     EXPECT_EQ(ncclSuccess, nccl4jHostStreamSynchronize(handle));
     EXPECT_EQ(i + 1, ran);
@@ -562,14 +563,14 @@ TEST(RegistryTest, AStreamMayBeDestroyedWhileAThreadThatWaitsForItRunsAnItem) {
       EXPECT_EQ(ncclSuccess, nccl4jHostStreamDestroy(handle));
       destroyed = true;
     });
-    enqueue(stream, {}, RunBy::Stream, [&]() -> std::vector<CommRef> {
+    enqueue(stream, {}, RunBy::Thread, [&](double) {
       begun = true;
       while (!destroyed) std::this_thread::yield();
-      return {};
+      return true;
     });
-    enqueue(stream, {}, RunBy::Stream, [&]() -> std::vector<CommRef> {
+    enqueue(stream, {}, RunBy::Thread, [&](double) {
       second = true;
-      return {};
+      return true;
     });
     nccl4jHostStreamSynchronize(handle);
     destroyer.join();
@@ -585,9 +586,9 @@ TEST(RegistryTest, AStreamThatIsDestroyedDuringAWaitTakesNoMoreCalls) {
   ASSERT_EQ(ncclSuccess, nccl4jHostStreamCreate(&handle));
   StreamRef stream = requireStream(handle, "Test");
   std::atomic<bool> mayEnd{false};
-  enqueue(stream, {}, RunBy::Stream, [&]() -> std::vector<CommRef> {
+  enqueue(stream, {}, RunBy::Thread, [&](double) {
     while (!mayEnd) std::this_thread::yield();
-    return {};
+    return true;
   });
   TestThread waiter([&] { nccl4jHostStreamSynchronize(handle); });
   // The wait should begin first: else it finds no stream, and the test sees less.
@@ -633,9 +634,10 @@ TEST_F(GroupTest, AWindowStaysUntilTheOperationsBeforeItsRemovalAreDone) {
   CommRef comm = findComm(comms[0]);
   ncclWindow_t window = comm->windows.add({});
   std::promise<bool> found;
-  enqueue({}, comm, RunBy::Thread, [&, caller = ownThread()] {
+  enqueue({}, comm, RunBy::Thread, [&, caller = ownThread()](double) {
     awaitSleep(caller);
     found.set_value(comm->windows.find(window) != nullptr);
+    return true;
   });
   EXPECT_EQ(ncclSuccess, ncclCommWindowDeregister(comms[0], window));
   EXPECT_TRUE(found.get_future().get());
@@ -712,10 +714,10 @@ TEST_F(GroupTest, AStreamIsNotDoneBeforeTheCallThatItsThreadContinues) {
       DirectCall call(comm, stream);
       if (call.begun()) {
         continued++;
-        call.continueInStream([&]() -> std::vector<CommRef> {
+        call.continueInStream([&](double) {
           std::this_thread::sleep_for(std::chrono::microseconds(20));
           ran = true;
-          return {};
+          return true;
         });
       } else {
         ran = true;

@@ -269,6 +269,21 @@ extern "C" ncclResult_t ncclRecv(
 }
 HOST_PROFILER_ALIAS(ncclRecv)
 
+/** Throws unless all ranks expect what the others send. */
+static void checkCounts(const size_t* sendcounts, const size_t* recvcounts, const Comm& comm) {
+  size_t n = static_cast<size_t>(comm.ranks);
+  for (size_t from = 0; from < n; from++) {
+    for (size_t to = 0; to < n; to++) {
+      size_t sent = sendcounts[from * n + to], expected = recvcounts[to * n + from];
+      if (sent == expected) continue;
+      fail(
+          ncclInvalidArgument,
+          "AlltoAllv : sendcounts[%zu][%zu] = %zu differs from recvcounts[%zu][%zu] = %zu (matrices passed by rank %d)", from,
+          to, sent, to, from, expected, comm.rank);
+    }
+  }
+}
+
 /**
  * All-to-all-v, whose matrices are copied here; the caller may reuse them at once, also inside a group. Windows are not
  * required and the relay buffer is not used. All ranks must pass the same matrices, except for sdispls, of which only this
@@ -287,58 +302,40 @@ static ncclResult_t allToAllv(
     for (const auto& matrix : matrices) {
       if (matrix.second == nullptr) fail(ncclInvalidArgument, "AlltoAllv : %s argument is NULL", matrix.first);
     }
-    int ranks = known->ranks;
-    size_t n = static_cast<size_t>(ranks);
-    for (int from = 0; from < ranks; from++) {
-      for (int to = 0; to < ranks; to++) {
-        size_t sent = sendcounts[static_cast<size_t>(from) * n + static_cast<size_t>(to)];
-        size_t expected = recvcounts[static_cast<size_t>(to) * n + static_cast<size_t>(from)];
-        if (sent == expected) continue;
-        fail(
-            ncclInvalidArgument,
-            "AlltoAllv : sendcounts[%d][%d] = %zu differs from recvcounts[%d][%d] = %zu (matrices passed by rank %d)",
-            from, to, sent, to, from, expected, known->rank);
-      }
+    checkCounts(sendcounts, recvcounts, *known);
+    const int rank = known->rank;
+    size_t n = static_cast<size_t>(known->ranks);
+    auto row = [&](const size_t* matrix) {
+      const size_t* first = matrix + static_cast<size_t>(rank) * n;
+      return std::vector<size_t>(first, first + n);
+    };
+    auto rows = std::make_shared<AlltoAllvRows>(AlltoAllvRows{
+        row(sendcounts), row(sdispls), row(recvcounts), row(rdispls),
+        {hashOf(sendcounts, n * n), hashOf(recvcounts, n * n), hashOf(rdispls, n * n)}});
+    bool sends = false, receives = false;
+    for (size_t at = 0; at < n; at++) {
+      size_t sent = rows->sendCounts[at], received = rows->recvCounts[at], element = typeSize(datatype);
+      int other = static_cast<int>(at);
+      checkBlock("sendcounts", "sdispls", rank, other, sent, rows->sendDisplacements[at], element);
+      checkBlock("recvcounts", "rdispls", rank, other, received, rows->recvDisplacements[at], element);
+      sends |= sent > 0;
+      receives |= received > 0;
+    }
+    if (sends && sendbuff == nullptr) {
+      fail(ncclInvalidArgument, "AlltoAllv : sendbuff argument is NULL, but rank %d sends elements", rank);
+    }
+    if (receives && recvbuff == nullptr) {
+      fail(ncclInvalidArgument, "AlltoAllv : recvbuff argument is NULL, but rank %d receives elements", rank);
+    }
+    if (sends && receives && sendbuff == recvbuff) {
+      fail(ncclInvalidArgument, "AlltoAllv : sendbuff and recvbuff are the same at rank %d: it has no in-place form", rank);
     }
     Operation operation;
     operation.call = Call::AlltoAllv;
     operation.send = static_cast<const char*>(sendbuff);
     operation.recv = static_cast<char*>(recvbuff);
     operation.type = datatype;
-    auto rows = std::make_shared<AlltoAllvRows>();
-    operation.addExtras().rows = rows;
-    size_t row = static_cast<size_t>(known->rank) * n;
-    rows->sendCounts.assign(sendcounts + row, sendcounts + row + n);
-    rows->sendDisplacements.assign(sdispls + row, sdispls + row + n);
-    rows->recvCounts.assign(recvcounts + row, recvcounts + row + n);
-    rows->recvDisplacements.assign(rdispls + row, rdispls + row + n);
-    rows->hashes[0] = hashOf(sendcounts, n * n);
-    rows->hashes[1] = hashOf(recvcounts, n * n);
-    rows->hashes[2] = hashOf(rdispls, n * n);
-    bool sends = false, receives = false;
-    for (int rank = 0; rank < ranks; rank++) {
-      size_t at = static_cast<size_t>(rank);
-      size_t element = typeSize(datatype);
-      checkBlock(
-          "sendcounts", "sdispls", known->rank, rank, rows->sendCounts[at], rows->sendDisplacements[at],
-          element);
-      checkBlock(
-          "recvcounts", "rdispls", known->rank, rank, rows->recvCounts[at], rows->recvDisplacements[at],
-          element);
-      sends |= rows->sendCounts[at] > 0;
-      receives |= rows->recvCounts[at] > 0;
-    }
-    if (sends && sendbuff == nullptr) {
-      fail(ncclInvalidArgument, "AlltoAllv : sendbuff argument is NULL, but rank %d sends elements", known->rank);
-    }
-    if (receives && recvbuff == nullptr) {
-      fail(ncclInvalidArgument, "AlltoAllv : recvbuff argument is NULL, but rank %d receives elements", known->rank);
-    }
-    if (sends && receives && sendbuff == recvbuff) {
-      fail(
-          ncclInvalidArgument, "AlltoAllv : sendbuff and recvbuff are the same at rank %d: it has no in-place form",
-          known->rank);
-    }
+    operation.addExtras().rows = std::move(rows);
     return submit(known, std::move(operation), stream);
   });
 }

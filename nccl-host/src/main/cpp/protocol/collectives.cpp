@@ -22,22 +22,20 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "protocol/collconfig.h"
-#include "protocol/exchange.h"
+#include "protocol/fold.h"
 #include "protocol/task.h"
 #include "protocol/tree.h"
 
 namespace host {
 namespace {
 
-constexpr size_t kWindow = 256 << 10;
 // As kMany, for elements that several ranks read at the same time.
 constexpr size_t kManyForAll = 128 << 10;
 // Maximum size of a broadcast to one rank that is offered: the root helps to send more through the ring.
 constexpr size_t kMostForOne = 1 << 20;
-// Maximum size of the elements that are folded before they are sent on.
-constexpr size_t kFold = 32 << 10;
 
 class Collective final : public Task {
  public:
@@ -48,7 +46,7 @@ class Collective final : public Task {
         isShared_(begun.isShared),
         mine_(operation_.frame()),
         pairs_(comm.peers.size()),
-        inputs_(comm.peers.size()) {}
+        fold_(comm, operation_) {}
 
   void start() override {
     if (isSent_) {
@@ -69,7 +67,7 @@ class Collective final : public Task {
 
   bool advanceOwn() override {
     if (finishing_) return false;
-    bool moved = isFolding() && foldRings();
+    bool moved = isFolding() && fold_.foldRings();
     advance();
     return moved || finishing_;
   }
@@ -108,7 +106,7 @@ class Collective final : public Task {
     if (peer.rank == comm_.rank) return {};
     if (wantsFrame(peer)) return {true, {}, 0};
     Space bytes = spaceFor(peer);
-    return {false, bytes, isFolding() ? unfoldedFrom(peer) : bytes.size > 0};
+    return {false, bytes, isFolding() ? fold_.unfoldedFrom(peer) : bytes.size > 0};
   }
 
   void framed(Peer& peer) override {
@@ -130,11 +128,11 @@ class Collective final : public Task {
 
   void received(Peer& peer, size_t bytes) override {
     Pair& pair = pairOf(peer);
-    if (folding_ && !folded_) {
-      pair.inWindow += bytes;
+    if (fold_.isOpen()) {
+      fold_.received(peer.rank, bytes);
     } else {
       Space& space = pair.in.size > 0 ? pair.in : pair.in2;
-      if (sharesChunk_ && peer.rank == operation_.root) share(space.data, bytes);
+      if (sharesChunk_ && peer.rank == operation_.root) queueForOthers(comm_, space.data, bytes, operation_.root);
       space.data += bytes;
       space.size -= bytes;
     }
@@ -150,9 +148,7 @@ class Collective final : public Task {
   }
 
   double addDescriptors(std::vector<pollfd>&) override {
-    if (!isFolding() || (sendsFirst_ && !allSent())) return HUGE_VAL;
-    bool canFold = std::all_of(comm_.peers.begin(), comm_.peers.end(), [&](Peer& peer) { return unfoldedFrom(peer) == 0; });
-    return canFold ? 0 : HUGE_VAL;
+    return isFolding() && fold_.canFold() ? 0 : HUGE_VAL;
   }
 
   std::string name() const override { return callName(operation_.call); }
@@ -170,10 +166,8 @@ class Collective final : public Task {
     bool verified = false;
     bool awaitsData = false;  // a Data frame before the elements
     size_t inlined = 0;   // bytes of elements that come with the peer's frame
-    uint64_t scalar = 0;  // for PreMulSum
     Space out;            // sent after the frames
-    Space in;             // unused by folds, which receive into windows
-    size_t inWindow = 0;  // bytes in the current window
+    Space in;             // unused by folds
     Space in2;            // chunk of a large AllReduce, folded, or Broadcast
   };
 
@@ -197,19 +191,13 @@ class Collective final : public Task {
   /** The destination of the next elements from this peer; empty if they are folded where they arrive. */
   Space spaceFor(Peer& peer) {
     if (!released_ || isFolding()) return {};
+    if (fold_.isOpen()) return fold_.spaceFor(peer.rank);
     Pair& pair = pairOf(peer);
-    if (folding_ && !folded_) return {window(peer.rank) + pair.inWindow, windowBytes() - pair.inWindow};
-    return !folding_ && pair.in.size > 0 ? pair.in : pair.in2;
+    return pair.in.size > 0 ? pair.in : pair.in2;
   }
 
   /** True while elements are folded where they arrive. */
-  bool isFolding() const { return released_ && inRings_ && !folded_; }
-
-  /** Bytes from this peer without which no element can be folded. */
-  size_t unfoldedFrom(Peer& peer) const {
-    size_t element = typeSize(operation_.type);
-    return peer.rank != comm_.rank && foldLeft_ > 0 && peer.data->available() < element ? element : 0;
-  }
+  bool isFolding() const { return released_ && fold_.isInRings(); }
 
   /** True if this peer is known to be in the call. */
   bool arrived(const Peer& peer) const {
@@ -235,7 +223,7 @@ class Collective final : public Task {
       } else {
         peer.post(frame, pair.out.data, pair.out.size);
       }
-      size_t expected = folding_ ? foldLeft_ * typeSize(operation_.type) : pair.in.size + pair.in2.size;
+      size_t expected = fold_.isOpen() ? fold_.bytesLeft() : pair.in.size + pair.in2.size;
       if (inlines && expected <= peer.data->maxInlined()) pair.inlined = expected;
       pair.awaitsData = isOffered(peer, expected);
       if (isRooted(operation_.call) && expected == 0) {
@@ -320,45 +308,16 @@ class Collective final : public Task {
     ownBytes_ = size;
   }
 
-  bool allSent() const {
-    return std::all_of(comm_.peers.begin(), comm_.peers.end(), [](const Peer& peer) { return peer.out.empty(); });
-  }
-
   void plan() {
     const Operation& op = operation_;
     size_t bytes = op.bytes();
     size_t me = static_cast<size_t>(comm_.rank);
-    auto each = [&](auto&& action) {
-      for (size_t rank = 0; rank < pairs_.size(); rank++) {
-        if (rank != me) action(rank, pairs_[rank]);
-      }
-    };
     if (exchangesPairs(op.call)) {
       (*op.extras().allPairs)[me] = op.extras().ownPair;
       return;
     }
-    if (op.call == Call::AlltoAllv) {
-      const AlltoAllvRows& rows = *op.extras().rows;
-      size_t element = typeSize(op.type);
-      auto from = [&](size_t rank) { return op.send + rows.sendDisplacements[rank] * element; };
-      auto to = [&](size_t rank) { return op.recv + rows.recvDisplacements[rank] * element; };
-      each([&](size_t rank, Pair& pair) {
-        pair.out = readable(from(rank), rows.sendCounts[rank] * element);
-        pair.in = {to(rank), rows.recvCounts[rank] * element};
-      });
-      copy(to(me), from(me), rows.sendCounts[me] * element);
-      return;
-    }
-    if (isInChunks(op, comm_.ranks)) {
-      each([&](size_t rank, Pair& pair) {
-        pair.out = readable(op.send + startOf(rank), startOf(rank + 1) - startOf(rank));
-        pair.in2 = {op.recv + startOf(rank), startOf(rank + 1) - startOf(rank)};
-      });
-      size_t start = startOf(me);
-      foldInto(op.recv + start, op.send + start, (startOf(me + 1) - start) / typeSize(op.type));
-      shareFolded_ = !isShared_;
-      return;
-    }
+    if (op.call == Call::AlltoAllv) return planRows();
+    if (isInChunks(op, comm_.ranks)) return planChunks();
     if (isShortBroadcast(op)) {
       tree_.emplace(comm_.rank, op.root, comm_.ranks);
       if (tree_->isRoot()) copy(op.recv, op.send, bytes);
@@ -376,16 +335,16 @@ class Collective final : public Task {
       staged = staged_.data();
       own = staged + me * bytes;
     }
-    each([&](size_t rank, Pair& pair) {
+    eachOther([&](size_t rank, Pair& pair) {
       const char* elements = staged != nullptr ? staged + rank * bytes : exchange.elementsFor(static_cast<int>(rank));
       if (elements != nullptr) pair.out = readable(elements, bytes);
       char* place = exchange.placeOf(static_cast<int>(rank));
       if (place != nullptr) pair.in = {place, bytes};
     });
     if (exchange.folds()) {
-      foldInto(op.recv, own, op.count);
+      fold_.start(op.recv, own, op.count);
       // Every rank folds all elements. In place, the result would overwrite elements still to be sent.
-      sendsFirst_ = op.call == Call::AllReduce && op.send == op.recv;
+      fold_.setSendsFirst(op.call == Call::AllReduce && op.send == op.recv);
     } else if (exchange.placeOf(comm_.rank) != nullptr) {
       copy(exchange.placeOf(comm_.rank), own, bytes);
     }
@@ -393,6 +352,41 @@ class Collective final : public Task {
 
   /** Offset of a rank's chunk in bytes. */
   size_t startOf(size_t rank) const { return chunkStart(operation_, rank, pairs_.size()); }
+
+  /** Calls action with the other ranks and their pairs. */
+  template <class Action>
+  void eachOther(Action&& action) {
+    for (size_t rank = 0; rank < pairs_.size(); rank++) {
+      if (static_cast<int>(rank) != comm_.rank) action(rank, pairs_[rank]);
+    }
+  }
+
+  void planRows() {
+    const Operation& op = operation_;
+    const AlltoAllvRows& rows = *op.extras().rows;
+    size_t me = static_cast<size_t>(comm_.rank);
+    size_t element = typeSize(op.type);
+    auto from = [&](size_t rank) { return op.send + rows.sendDisplacements[rank] * element; };
+    auto to = [&](size_t rank) { return op.recv + rows.recvDisplacements[rank] * element; };
+    eachOther([&](size_t rank, Pair& pair) {
+      pair.out = readable(from(rank), rows.sendCounts[rank] * element);
+      pair.in = {to(rank), rows.recvCounts[rank] * element};
+    });
+    copy(to(me), from(me), rows.sendCounts[me] * element);
+  }
+
+  /** Each rank folds a chunk. */
+  void planChunks() {
+    const Operation& op = operation_;
+    eachOther([&](size_t rank, Pair& pair) {
+      pair.out = readable(op.send + startOf(rank), startOf(rank + 1) - startOf(rank));
+      pair.in2 = {op.recv + startOf(rank), startOf(rank + 1) - startOf(rank)};
+    });
+    size_t me = static_cast<size_t>(comm_.rank);
+    size_t start = startOf(me);
+    fold_.start(op.recv + start, op.send + start, (startOf(me + 1) - start) / typeSize(op.type));
+    fold_.setShares(!isShared_);
+  }
 
   /** Each rank but the root has a chunk. */
   void planChunkedBroadcast() {
@@ -417,141 +411,31 @@ class Collective final : public Task {
     if (isRoot) copy(op.recv, op.send, op.bytes());
   }
 
-  /** Sends elements of this rank's chunk to the other ranks but the root of a Broadcast, which has them. */
-  void share(const char* elements, size_t bytes) {
-    for (Peer& peer : comm_.peers) {
-      bool has = peer.rank == comm_.rank || (sharesChunk_ && peer.rank == operation_.root);
-      if (!has) peer.queue(elements, bytes);
-    }
-  }
-
-  void foldInto(char* target, const char* own, size_t count) {
-    folding_ = true;
-    foldTarget_ = target;
-    foldOwn_ = own;
-    foldLeft_ = count;
-    inRings_ = comm_.allHave(Capability::ReadInPlace);
-    if (inRings_) return;
-    size_t element = typeSize(operation_.type);
-    windowElements_ = std::min(count, kWindow / element);
-    // Each window starts on a cache line.
-    windowStride_ = (windowElements_ * element + 63) / 64 * 64;
-    scratch_ = comm_.scratch.ofSize(windowStride_ * pairs_.size());
-  }
-
-  char* window(int rank) const { return scratch_ + windowStride_ * static_cast<size_t>(rank); }
-
-  size_t windowBytes() const { return std::min(windowElements_, foldLeft_) * typeSize(operation_.type); }
-
   /** Performs all steps that are possible now. */
   void advance() {
     if (unverified_ > 0) return;
-    if (!released_) release();
-    if (folding_ && !folded_ && !inRings_) foldWindows();
+    if (!std::exchange(released_, true)) takeInlined();
+    if (fold_.isOpen()) fold_.foldWindows();
     if (tree_ && !forwarded_) forward();
-    finishing_ = (!folding_ || folded_) && (!tree_ || forwarded_);
-  }
-
-  void release() {
-    released_ = true;
-    if (folding_ && operation_.op == kPreMulSum) {
-      pairOf(comm_.rank).scalar = operation_.extras().scalar;
-      for (const Pair& pair : pairs_) scalars_.push_back(pair.scalar);
-    }
-    takeInlined();
+    finishing_ = !fold_.isOpen() && (!tree_ || forwarded_);
   }
 
   /** Takes the elements that came with frames. */
   void takeInlined() {
-    bool fromAll = true;
+    bool fromAll = comm_.ranks > 1;
     for (Peer& peer : comm_.peers) {
       Pair& pair = pairOf(peer);
       if (peer.rank == comm_.rank) continue;
       if (pair.inlined == 0) {
         fromAll = false;
-      } else if (folding_) {
-        inputs_[static_cast<size_t>(peer.rank)] = peer.inlined();
+      } else if (fold_.isOpen()) {
+        fold_.addInlined(peer, pair.inlined);
       } else {
         memcpy(pair.in.data, peer.inlined(), pair.inlined);
         pair.in = {};
       }
     }
-    if (!folding_ || comm_.ranks == 1) return;
-    if (fromAll) {
-      folded_ = true;
-      foldInputs(foldLeft_);
-      return;
-    }
-    // The elements of ranks without shared memory follow their frames.
-    for (Peer& peer : comm_.peers) {
-      Pair& pair = pairOf(peer);
-      if (pair.inlined > 0) memcpy(window(peer.rank), peer.inlined(), pair.inlined);
-      pair.inWindow = pair.inlined;
-    }
-  }
-
-  void foldWindows() {
-    if (sendsFirst_ && !allSent()) return;
-    while (foldLeft_ > 0) {
-      for (Pair& pair : pairs_) {
-        if (&pair != &pairOf(comm_.rank) && pair.inWindow < windowBytes()) return;
-      }
-      for (size_t rank = 0; rank < pairs_.size(); rank++) inputs_[rank] = window(static_cast<int>(rank));
-      foldInputs(std::min(windowElements_, foldLeft_));
-      for (Pair& pair : pairs_) pair.inWindow = 0;
-    }
-    folded_ = true;
-  }
-
-  /** Folds elements that all other ranks have put into their rings; true if there were some. */
-  bool foldRings() {
-    if (sendsFirst_ && !allSent()) return false;
-    size_t element = typeSize(operation_.type);
-    bool moved = false;
-    while (foldLeft_ > 0) {
-      size_t bytes = std::min(foldLeft_ * element, kFold);
-      comm_.eachPeer([&](Peer& peer) {
-        size_t there;
-        inputs_[static_cast<size_t>(peer.rank)] = peer.data->readable(there);
-        bytes = std::min(bytes, there);
-      });
-      if (bytes >= element) {
-        foldInputs(bytes / element);
-        comm_.eachPeer([&](Peer& peer) { peer.data->consume(bytes / element * element); });
-      } else if (!foldAcrossEnd(element)) {
-        return moved;
-      }
-      moved = true;
-    }
-    folded_ = true;
-    return true;
-  }
-
-  /** Folds one element that may begin at the end of a ring and end at its start; false if a rank has sent none. */
-  bool foldAcrossEnd(size_t element) {
-    for (Peer& peer : comm_.peers) {
-      if (peer.rank != comm_.rank && peer.data->available() < element) return false;
-    }
-    std::vector<uint64_t> elements(pairs_.size());
-    comm_.eachPeer([&](Peer& peer) {
-      uint64_t& copied = elements[static_cast<size_t>(peer.rank)];
-      peer.data->receive(&copied, element);
-      inputs_[static_cast<size_t>(peer.rank)] = &copied;
-    });
-    foldInputs(1);
-    return true;
-  }
-
-  /** Folds the next elements of inputs_ and of this rank. */
-  void foldInputs(size_t count) {
-    size_t bytes = count * typeSize(operation_.type);
-    inputs_[static_cast<size_t>(comm_.rank)] = foldOwn_;
-    size_t done = operation_.count - foldLeft_;
-    foldElements(operation_, comm_.rank, comm_.ranks, done, count, inputs_.data(), scalars_.data(), foldTarget_);
-    if (shareFolded_) share(foldTarget_, bytes);
-    foldTarget_ += bytes;
-    foldOwn_ += bytes;
-    foldLeft_ -= count;
+    if (fold_.isOpen()) fold_.foldInlined(fromAll);
   }
 
   Frame frameFor(const Peer& peer) const {
@@ -571,7 +455,7 @@ class Collective final : public Task {
     if (exchangesPairs(mine_.call)) {
       (*operation_.extras().allPairs)[static_cast<size_t>(peer.rank)] = {theirs.pair[0], theirs.pair[1]};
     }
-    pairOf(peer).scalar = theirs.settings.scalar;
+    fold_.setScalar(peer.rank, theirs.settings.scalar);
   }
 
   void verifyMatrices(const Peer& peer, const Frame& own) const {
@@ -615,32 +499,14 @@ class Collective final : public Task {
   bool forwarded_ = false;
   bool announced_ = false;
 
-  // The fold: the elements of all ranks, in rings or in windows, and the destination of the result.
-  bool folding_ = false;
-  bool folded_ = false;
-  bool inRings_ = false;
-  bool sendsFirst_ = false;
-  ByRank<const void*> inputs_;
-  std::vector<uint64_t> scalars_;    // by rank, for PreMulSum
-  bool shareFolded_ = false;
+  Fold fold_;
   bool sharesChunk_ = false;  // of a Broadcast
-  char* foldTarget_ = nullptr;
-  const char* foldOwn_ = nullptr;
-  size_t foldLeft_ = 0;  // elements
-  size_t windowElements_ = 0;
-  size_t windowStride_ = 0;
-  char* scratch_ = nullptr;
 };
 
 }  // namespace
 
 std::unique_ptr<Task> makeCollective(Comm& comm, Operation&& operation, const Begun& begun) {
   return std::make_unique<Collective>(comm, std::move(operation), begun);
-}
-
-void runCollective(Comm& comm, Operation&& operation, Begun&& begun) {
-  Collective collective(comm, std::move(operation), begun);
-  runTask(comm, collective, std::move(begun));
 }
 
 }  // namespace host

@@ -19,23 +19,12 @@ namespace {
 
 class PointToPoint final : public Task {
  public:
-  PointToPoint(Comm& comm, Operation* operations, size_t count, bool isSent)
-      : Task(comm),
-        operations_(operations),
-        count_(count),
-        isSent_(isSent),
-        lanes_(comm.peers.size()) {}
   PointToPoint(Comm& comm, std::vector<Operation>&& operations, bool isSent)
-      : Task(comm),
-        owned_(std::move(operations)),
-        operations_(owned_.data()),
-        count_(owned_.size()),
-        isSent_(isSent),
-        lanes_(comm.peers.size()) {}
+      : Task(comm), operations_(std::move(operations)), isSent_(isSent), lanes_(comm.peers.size()) {}
 
   void start() override {
     // Backwards, so that each call is put before the later ones.
-    for (size_t i = count_; i-- > 0;) {
+    for (size_t i = operations_.size(); i-- > 0;) {
       Operation& operation = operations_[i];
       Lane& lane = lanes_[static_cast<size_t>(operation.root)];
       const Operation*& first = operation.call == Call::Send ? lane.send : lane.recv;
@@ -121,13 +110,13 @@ class PointToPoint final : public Task {
   }
 
   bool completesWithoutPeers() const override { return isSent_; }
-  std::string name() const override { return nameOf(operations_, count_); }
+  std::string name() const override { return nameOf(operations_.data(), operations_.size()); }
 
   std::string description() const override {
     for (const Lane& lane : lanes_) {
       if (isOpen(lane)) return describe(first(lane).frame());
     }
-    return describe(operations_->frame());
+    return describe(operations_.front().frame());
   }
 
  private:
@@ -275,9 +264,7 @@ class PointToPoint final : public Task {
     lane.send = lane.recv = nullptr;
   }
 
-  std::vector<Operation> owned_;
-  Operation* const operations_;
-  const size_t count_;
+  std::vector<Operation> operations_;
   const bool isSent_;  // this rank's frames, by runEagerly
   ByRank<Lane> lanes_;
 };
@@ -286,11 +273,6 @@ class PointToPoint final : public Task {
 
 std::unique_ptr<Task> makePointToPoint(Comm& comm, std::vector<Operation> operations, bool isSent) {
   return std::make_unique<PointToPoint>(comm, std::move(operations), isSent);
-}
-
-void runPointToPoint(Comm& comm, Operation* operations, size_t count, Begun&& begun) {
-  PointToPoint messages(comm, operations, count, begun.isSent());
-  runTask(comm, messages, std::move(begun));
 }
 
 }  // namespace host

@@ -14,13 +14,10 @@
 #include <optional>
 
 #include "base/processors.h"
-#include "protocol/task.h"
+#include "protocol/transfer.h"
 
 namespace host {
 namespace {
-
-/** Maximum number of bytes of one rank before other ranks are served. */
-constexpr size_t kTurn = 1 << 20;
 
 /** Seconds by which elements may arrive after the news that their rank on another host has failed or left. */
 constexpr double kTransitSeconds = 0.5;
@@ -29,12 +26,9 @@ constexpr double kTransitSeconds = 0.5;
 constexpr double kFirstComparison = 0.01;
 constexpr double kComparisonPeriod = 1;
 
-/** Maximum number of frames of a rank, which no call awaits, that are taken in a row. */
-constexpr size_t kMostUnawaited = 64;
-
 class Runner {
  public:
-  explicit Runner(Work& work) : work_(&work), lock_(std::move(work.begun.lock)), task_(work.first()) {
+  explicit Runner(Work& work) : work_(&work), lock_(std::move(work.begun.lock)), task_(work.task.get()), transfer_(*work.comm) {
     if (lock_.owns_lock()) {
       setTimes();
     } else {
@@ -64,60 +58,17 @@ class Runner {
   /** Moves all bytes that can be moved now; true if any did. */
   bool advance() {
     return attempt([&] {
+      throwIfEnded();
+      if (!begun_ && !begin()) return false;
       bool moved = false;
-      if (comm().lifecycle.is(State::Aborted)) {
-        throw Failure(
-            ncclInternalError,
-            format("%s was aborted: ncclCommAbort was called on rank %d", what().c_str(), comm().rank));
-      }
-      if (childAborted()) {
-        throw Failure(
-            ncclInternalError,
-            format(
-                "%s was aborted: ncclCommAbort was called on the communicator that rank %d was making", what().c_str(),
-                comm().rank));
-      }
-      if (comm().interrupts > 0) {
-        throw Failure(
-            ncclInvalidUsage,
-            format("%s was ended at rank %d by %s", what().c_str(), comm().rank, comm().interruptReason.load()));
-      }
-      if (!begun_) {
-        if (!work_->faults.empty() && now() < notBefore_) return false;
-        begun_ = true;
-        for (const Fault& fault : work_->faults) {
-          if (fault.kind == FaultKind::Drop) comm().closeSockets();
-          injectFault(fault, what());
-        }
-        if (comm().lifecycle.is(State::Revoked)) {
-          throw Failure(
-              ncclInvalidUsage, format("%s : rank %d has revoked this communicator", what().c_str(), comm().rank));
-        }
-        comm().lifecycle.throwIfFailed();
-        if (work_->epoch != comm().epoch) {
-          throw Failure(
-              ncclInvalidUsage,
-              format("%s was ended at rank %d by %s", what().c_str(), comm().rank, comm().interruptReason.load()));
-        }
-        // A rank that failed or left earlier may have sent its part of this call before. The call fails nevertheless,
-        // or some ranks would complete a call that failed at others.
-        comm().readNewControl([&] { return "during " + what(); });
-        const Failure* failure = comm().peerFailure();
-        if (failure != nullptr && !task().completesWithoutPeers()) throw Failure(*failure);
-        start();
-        for (Peer& peer : comm().peers) {
-          if (work_->begun.hasArrived(peer)) take(peer);
-        }
-        for (Peer& peer : comm().peers) takeWaiting(peer);
-      }
       while (task_ != nullptr) {
-        moved |= transfer();
-        if (!task().complete() || !allSent()) return moved;
+        moved |= transfer_.move();
+        if (!task().complete() || !transfer_.allSent()) return moved;
         moved = true;
         task().finish();
         for (ProfiledOperation& one : task().profiled) comm().profiler->kernelStops(one);
         task_ = next_ < work_->tasks.size() ? work_->tasks[next_++].get() : nullptr;
-        if (task_ != nullptr) start();
+        if (task_ != nullptr) transfer_.start(task());
       }
       // A later failure of a peer concerns the next work.
       release();
@@ -130,10 +81,9 @@ class Runner {
     return attempt([&] {
       if (!begun_) {
         if (now() < deadline()) return false;
-        throw Failure(
-            ncclTimeout, format(
-                             "rank %d waited %.1f s in %s for the end of a fault", comm().rank, now() - started_,
-                             task().description().c_str()));
+        fail(
+            ncclTimeout, "rank %d waited %.1f s in %s for the end of a fault", comm().rank, now() - started_,
+            task().description().c_str());
       }
       if (comm().peerFailure() != nullptr && settled()) {
         // Decisive data may have arrived since the last call.
@@ -148,7 +98,7 @@ class Runner {
       }
       if (now() >= deadline()) {
         std::vector<int> missing, absent;
-        takeUnawaited();
+        transfer_.takeUnawaited();
         for (Peer& peer : comm().peers) {
           Dependence dependence = task().dependsOn(peer);
           if (peer.rank == comm().rank || (!dependence.awaited && peer.out.empty())) continue;
@@ -156,10 +106,9 @@ class Runner {
           if (!dependence.arrived) absent.push_back(peer.rank);
         }
         if (!absent.empty()) missing = absent;
-        throw Failure(
-            ncclTimeout, format(
-                             "rank %d waited %.1f s in %s for %s", comm().rank, now() - started_,
-                             task().description().c_str(), rankList(missing).c_str()));
+        fail(
+            ncclTimeout, "rank %d waited %.1f s in %s for %s", comm().rank, now() - started_, task().description().c_str(),
+            rankList(missing).c_str());
       }
       if (now() >= comm().matcher.reportDeadline()) comm().matcher.failAhead(task().description());
       if (now() >= nextComparison_) compareUnawaited();
@@ -206,7 +155,7 @@ class Runner {
       if (!peer.data->valid()) continue;
       Channel::Wait wait;
       if (!peer.dataEnded) {
-        Wanted wanted = wants(peer);
+        Wanted wanted = transfer_.wants(peer);
         wait.frame = wanted.frame;
         wait.bytes = wanted.least;
       }
@@ -276,6 +225,48 @@ class Runner {
     }
   }
 
+  void throwIfEnded() const {
+    if (comm().lifecycle.is(State::Aborted)) {
+      fail(ncclInternalError, "%s was aborted: ncclCommAbort was called on rank %d", what().c_str(), comm().rank);
+    }
+    if (childAborted()) {
+      fail(
+          ncclInternalError, "%s was aborted: ncclCommAbort was called on the communicator that rank %d was making",
+          what().c_str(), comm().rank);
+    }
+    if (comm().interrupts > 0) failAsInterrupted();
+  }
+
+  [[noreturn]] void failAsInterrupted() const {
+    fail(ncclInvalidUsage, "%s was ended at rank %d by %s", what().c_str(), comm().rank, comm().interruptReason.load());
+  }
+
+  /** Starts the first task; false before the end of its faults. */
+  bool begin() {
+    if (!work_->faults.empty() && now() < notBefore_) return false;
+    begun_ = true;
+    for (const Fault& fault : work_->faults) {
+      if (fault.kind == FaultKind::Drop) comm().closeSockets();
+      injectFault(fault, what());
+    }
+    if (comm().lifecycle.is(State::Revoked)) {
+      fail(ncclInvalidUsage, "%s : rank %d has revoked this communicator", what().c_str(), comm().rank);
+    }
+    comm().lifecycle.throwIfFailed();
+    if (work_->epoch != comm().epoch) failAsInterrupted();
+    // A rank that failed or left earlier may have sent its part of this call before. The call fails nevertheless,
+    // or some ranks would complete a call that failed at others.
+    comm().readNewControl([&] { return "during " + what(); });
+    const Failure* failure = comm().peerFailure();
+    if (failure != nullptr && !task().completesWithoutPeers()) throw Failure(*failure);
+    transfer_.start(task());
+    for (Peer& peer : comm().peers) {
+      if (work_->begun.hasArrived(peer)) transfer_.take(peer);
+    }
+    for (Peer& peer : comm().peers) transfer_.takeWaiting(peer);
+    return true;
+  }
+
   void setTimes() {
     // Only limits and faults need the time.
     if (work_->comm->operationTimeout == 0 && work_->faults.empty()) return;
@@ -286,108 +277,6 @@ class Runner {
     notBefore_ += started_;
   }
 
-  void start() {
-    for (ProfiledOperation& one : task().profiled) comm().profiler->kernelStarts(one);
-    task().start();
-    involved_ = 0;
-    for (Peer& peer : comm().peers) {
-      if (peer.rank == comm().rank || (peer.out.empty() && !hasManyLate(peer) && !task().involves(peer))) continue;
-      if (involved_ < kFew) few_[involved_] = &peer;
-      involved_++;
-    }
-  }
-
-  /** Calls action with the peers of the task. */
-  template <class Action>
-  void eachInvolved(Action&& action) {
-    if (involved_ <= kFew) {
-      for (size_t i = 0; i < involved_; i++) action(*few_[i]);
-      return;
-    }
-    for (Peer& peer : comm().peers) {
-      if (peer.rank != comm().rank) action(peer);
-    }
-  }
-
-  bool transfer() {
-    bool moved = task().advanceOwn();
-    eachInvolved([&](Peer& peer) {
-      if (!peer.out.empty()) moved |= sendTo(peer);
-    });
-    eachInvolved([&](Peer& peer) { moved |= receiveFrom(peer); });
-    return moved;
-  }
-
-  bool sendTo(Peer& peer) {
-    size_t total = 0;
-    while (!peer.out.empty() && total < kTurn) {
-      if (peer.out.front().offered) {
-        if (!takeAnswer(peer)) break;
-        total++;
-        continue;
-      }
-      long sent = peer.data->sendQueued(peer.out);
-      if (sent < 0) {
-        endSendingTo(peer);
-        return true;
-      }
-      if (sent == 0) break;
-      total += static_cast<size_t>(sent);
-    }
-    return total > 0;
-  }
-
-  /** Continues the queue after an offer; false if the peer has not answered. */
-  bool takeAnswer(Peer& peer) {
-    size_t left;
-    if (!peer.data->takeAnswer(left)) {
-      if (!peer.data->ended()) return false;
-      endSendingTo(peer);
-      return true;
-    }
-    Outgoing& out = peer.out.front();
-    if (left > out.size) peer.failUnintelligible();
-    if (left == 0) {
-      peer.out.pop_front();
-    } else {
-      out.sent = out.size - left;
-      out.offered = false;
-    }
-    return true;
-  }
-
-  void endSendingTo(Peer& peer) {
-    peer.out.clear();
-    peer.sendBroken = true;
-    comm().readEndReason(peer, ("during " + what()).c_str());
-  }
-
-  void endReceivingFrom(Peer& peer) {
-    peer.dataEnded = true;
-    comm().readEndReason(peer, ("during " + what()).c_str());
-  }
-
-  /** The frame or the bytes that are wanted from this peer now. The frames of earlier calls come first. */
-  Wanted wants(Peer& peer) {
-    Wanted wanted = task().wants(peer);
-    wanted.frame = !comm().matcher.isStopped() && (wanted.frame || hasManyLate(peer));
-    return wanted;
-  }
-  static bool hasManyLate(const Peer& peer) { return peer.calls.unverified.size() >= kLateFrames; }
-
-  /** Takes the Waiting frames that come next, also those of a peer of which the task wants none. */
-  void takeWaiting(Peer& peer) {
-    for (size_t turn = 0; turn < kMostUnawaited && peer.takeWaiting(); turn++) comm().matcher.verifyWaiting(peer);
-  }
-
-  /** Takes the frames that no call awaits. */
-  void takeUnawaited() {
-    for (Peer& peer : comm().peers) {
-      takeWaiting(peer);
-      for (size_t turn = 0; turn < kMostUnawaited && !peer.calls.unverified.empty() && peer.receiveFrame() > 0; turn++) take(peer);
-    }
-  }
-
   /** Ranks whose calls differ may all wait for others: compares also the calls that they do not await. */
   void compareUnawaited() {
     bool first = nextComparison_ == 0;
@@ -395,53 +284,7 @@ class Runner {
     nextComparison_ = now() + comparisonPeriod_;
     if (first) return;
     task().announceWait();
-    takeUnawaited();
-  }
-
-  /** Passes the frame that arrived to its task. */
-  void take(Peer& peer) {
-    if (!comm().matcher.takeEarlier(peer)) task().framed(peer);
-  }
-
-  bool receiveFrom(Peer& peer) {
-    size_t total = 0;
-    while (!peer.dataEnded && total < kTurn) {
-      Wanted wanted = wants(peer);
-      if (wanted.frame) {
-        int got = peer.receiveFrame();
-        if (got == 0) break;
-        if (got < 0) {
-          endReceivingFrom(peer);
-          break;
-        }
-        total += sizeof(Frame);
-        take(peer);
-        continue;
-      }
-      if (wanted.bytes.size == 0) {
-        // The task reads in place.
-        if (!peer.data->ended() || wanted.least == 0) break;
-        endReceivingFrom(peer);
-        break;
-      }
-      long got = peer.data->receive(wanted.bytes.data, wanted.bytes.size);
-      if (got < 0) {
-        endReceivingFrom(peer);
-        break;
-      }
-      if (got == 0) break;
-      total += static_cast<size_t>(got);
-      task().received(peer, static_cast<size_t>(got));
-      // After a partial read there is probably no more.
-      if (static_cast<size_t>(got) < wanted.bytes.size) break;
-    }
-    return total > 0;
-  }
-
-  bool allSent() {
-    bool all = true;
-    eachInvolved([&](const Peer& peer) { all &= peer.out.empty(); });
-    return all;
+    transfer_.takeUnawaited();
   }
 
   /** Releases the communicator while the rest of the group continues: an abort may be waiting. */
@@ -494,11 +337,9 @@ class Runner {
   double started_ = 0;
   double notBefore_ = 0;
   Task* task_;
+  Transfer transfer_;
   size_t next_ = 0;  // in the tasks after the first one
   size_t firstPolled_ = 0;
-  static constexpr size_t kFew = 4;
-  size_t involved_ = 0;  // number of peers of the task
-  Peer* few_[kFew];      // these peers, if they are few
   bool begun_ = false;
   bool finished_ = false;
   double transitEnd_ = 0;  // 0: nothing is in transit
@@ -684,15 +525,6 @@ void runWork(Work& work) {
   } else if (runner.failure()) {
     throw Failure(*runner.failure());
   }
-}
-
-void runTask(Comm& comm, Task& task, Begun&& begun) {
-  Work work;
-  work.begun = std::move(begun);
-  work.comm = &comm;
-  work.epoch = comm.epoch;
-  work.borrowed = &task;
-  runWork(work);
 }
 
 }  // namespace host

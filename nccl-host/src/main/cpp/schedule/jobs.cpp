@@ -108,7 +108,10 @@ class Creation {
     try {
       std::vector<CommRef> comms{job_.comm};
       if (job_.ordered) comms.push_back(job_.parent);
-      item_ = enqueue(sequence, comms, RunBy::Caller, [this] { create(); });
+      item_ = enqueue(sequence, comms, RunBy::Caller, [this](double) {
+        create();
+        return true;
+      });
     } catch (const std::exception&) {
       failWith(failureInFlight());
       job_.comm->lifecycle.setError(*failure_);

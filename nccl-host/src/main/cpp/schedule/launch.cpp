@@ -270,7 +270,7 @@ void runBriefly(DirectCall& call, const CommRef& comm, Work& work) {
   }
   comm->backOff.late();
   try {
-    call.continueInStream([] {}, [comm = comm, rest, report](double until) {
+    call.continueInStream([comm = comm, rest, report](double until) {
       bool ended = true;
       report(comm, [&] { ended = rest->run(until); });
       return ended;
@@ -292,23 +292,12 @@ void runNow(DirectCall& call, const CommRef& comm, const StreamRef& stream, Oper
     comm->backOff.onTime();
     return;
   }
-  bool single = plain && count == 1 && kindOf(*operations) == Kind::Collective;
-  if (!single) checkMessagesToOneself(*comm, operations, count);
-  if (!stream->isDefault()) {
-    Work work = workOf(*comm, comm->epoch, operations, count, std::move(begun));
-    runBriefly(call, comm, work);
-    return;
-  }
-  if (single) {
-    readScalar(*operations);
-    runCollective(*comm, std::move(*operations), std::move(begun));
-  } else if (plain && std::all_of(operations, operations + count, [](const Operation& operation) {
-               return isPointToPoint(operation.call);
-             })) {
-    runPointToPoint(*comm, operations, count, std::move(begun));
-  } else {
-    Work work = workOf(*comm, comm->epoch, operations, count);
+  checkMessagesToOneself(*comm, operations, count);
+  Work work = workOf(*comm, comm->epoch, operations, count, std::move(begun));
+  if (stream->isDefault()) {
     runWork(work);
+  } else {
+    runBriefly(call, comm, work);
   }
 }
 
@@ -352,12 +341,13 @@ class SynchronousUnit {
  public:
   explicit SynchronousUnit(Unit unit) : parts_(std::move(unit.parts)) {
     std::vector<CommRef> comms = commsOf(parts_);
-    item_ = enqueue(unit.streams, comms, RunBy::Caller, [this] {
+    item_ = enqueue(unit.streams, comms, RunBy::Caller, [this](double) {
       try {
         runWork(workOf(parts_));
       } catch (const std::exception&) {
         failure_ = failureInFlight();
       }
+      return true;
     });
     // Other threads must not destroy the communicators while this thread is in the call.
     for (const CommRef& comm : comms) comm->callers++;
@@ -389,14 +379,12 @@ class EnqueuedUnit {
     }
     for (const CommRef& comm : inProgress_) comm->pendingCalls++;
   }
+  ~EnqueuedUnit() {
+    for (const CommRef& comm : inProgress_) comm->pendingCalls--;
+  }
   EnqueuedUnit(const EnqueuedUnit&) = delete;
 
   const std::vector<CommRef>& comms() const { return comms_; }
-
-  /** Call if the unit will not run. */
-  void drop() {
-    for (const CommRef& comm : inProgress_) comm->pendingCalls--;
-  }
 
   /** Runs the unit until a time; returns true if it has ended. */
   bool run(double until) {
@@ -413,7 +401,7 @@ class EnqueuedUnit {
     }
     progress_.reset();
     parts_.clear();
-    for (const CommRef& comm : inProgress_) {
+    for (const CommRef& comm : std::exchange(inProgress_, {})) {
       // A revoked communicator has no error, so the result of the call is kept.
       comm->callResult = comm->lifecycle.is(State::Revoked) ? result : ncclSuccess;
       comm->pendingCalls--;
@@ -431,14 +419,8 @@ class EnqueuedUnit {
 /** Enqueues an item whose failures are reported by its communicators. */
 void begin(Unit unit) {
   std::vector<StreamRef> streams = unit.streams;
-  RunBy by = unit.hasDefault() ? RunBy::Thread : RunBy::Stream;
   auto work = std::make_shared<EnqueuedUnit>(std::move(unit));
-  try {
-    enqueue(streams, work->comms(), by, [] {}, [work](double until) { return work->run(until); });
-  } catch (const std::exception&) {
-    work->drop();
-    throw;
-  }
+  enqueue(streams, work->comms(), RunBy::Thread, [work](double until) { return work->run(until); });
 }
 
 /**
@@ -470,50 +452,8 @@ std::vector<Unit> unitsOf(Queue& queue) {
   return units;
 }
 
-}  // namespace
-
-ncclResult_t launch(const CommRef& comm, const StreamRef& stream, Operation&& operation) {
-  bool inProgress = !comm->blocking;
-  if (stream && stream->isCapturing) {
-    Queue queue;
-    queue.add(comm, stream, std::move(operation));
-    return launch(queue);
-  }
-  profileLaunch(*comm, operation);
-  if (runDirectly(comm, stream, &operation, 1)) return inProgress ? ncclInProgress : ncclSuccess;
-  Unit unit;
-  unit.add({comm, stream}, std::move(operation));
-  unit.check();
-  unit.recordLaunches();
-  if (unit.runsInCall()) {
-    std::optional<Failure> failure;
-    SynchronousUnit(std::move(unit)).run(failure);
-    if (failure) throw Failure(*failure);
-  } else {
-    begin(std::move(unit));
-  }
-  return inProgress ? ncclInProgress : ncclSuccess;
-}
-
-ncclResult_t launch(Queue& queue) {
-  bool inProgress = false, profiled = false, capturing = false;
-  for (const Run& run : queue.runs) {
-    inProgress |= !run.target.comm->blocking;
-    profiled |= run.target.comm->profiler != nullptr;
-    capturing |= run.target.stream && run.target.stream->isCapturing;
-  }
-  if (capturing) {
-    Queue copy = queue;
-    std::vector<std::vector<StreamRef>> joined;
-    for (const Unit& unit : unitsOf(copy)) {
-      unit.check();
-      joined.push_back(unit.streams);
-    }
-    captureOperations(queue, joined);
-    if (queue.operations.empty()) return inProgress ? ncclInProgress : ncclSuccess;
-  }
-  if (profiled) queue.each([](const Target& target, Operation& operation) { profileLaunch(*target.comm, operation); });
-  if (runDirectly(queue)) return inProgress ? ncclInProgress : ncclSuccess;
+/** Makes items of the operations, and waits for those that are complete when the call returns. */
+void enqueueAll(Queue& queue) {
   // In order of execution.
   std::vector<Unit> units = unitsOf(queue);
   for (const Unit& unit : units) unit.check();
@@ -537,6 +477,45 @@ ncclResult_t launch(Queue& queue) {
   }
   for (const auto& item : synchronous) item->run(first);
   if (first) throw Failure(*first);
+}
+
+}  // namespace
+
+ncclResult_t launch(const CommRef& comm, const StreamRef& stream, Operation&& operation) {
+  bool inProgress = !comm->blocking;
+  if (stream && stream->isCapturing) {
+    Queue queue;
+    queue.add(comm, stream, std::move(operation));
+    return launch(queue);
+  }
+  profileLaunch(*comm, operation);
+  if (runDirectly(comm, stream, &operation, 1)) return inProgress ? ncclInProgress : ncclSuccess;
+  Queue queue;
+  queue.add(comm, stream, std::move(operation));
+  enqueueAll(queue);
+  return inProgress ? ncclInProgress : ncclSuccess;
+}
+
+ncclResult_t launch(Queue& queue) {
+  bool inProgress = false, profiled = false, capturing = false;
+  for (const Run& run : queue.runs) {
+    inProgress |= !run.target.comm->blocking;
+    profiled |= run.target.comm->profiler != nullptr;
+    capturing |= run.target.stream && run.target.stream->isCapturing;
+  }
+  if (capturing) {
+    Queue copy = queue;
+    std::vector<std::vector<StreamRef>> joined;
+    for (const Unit& unit : unitsOf(copy)) {
+      unit.check();
+      joined.push_back(unit.streams);
+    }
+    captureOperations(queue, joined);
+    if (queue.operations.empty()) return inProgress ? ncclInProgress : ncclSuccess;
+  }
+  if (profiled) queue.each([](const Target& target, Operation& operation) { profileLaunch(*target.comm, operation); });
+  if (runDirectly(queue)) return inProgress ? ncclInProgress : ncclSuccess;
+  enqueueAll(queue);
   return inProgress ? ncclInProgress : ncclSuccess;
 }
 

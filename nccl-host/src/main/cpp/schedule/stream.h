@@ -104,15 +104,11 @@ class View {
   size_t size_ = 0;
 };
 
-/** The work of an item. Throws nothing: the communicators keep the failures. */
-using Body = std::function<void()>;
-
-/** Work before the body that may wait for other ranks: runs until a time, and returns true if it has ended. */
-using Advance = std::function<bool(double until)>;
+/** The work of an item: runs until a time, and returns true if it has ended. Throws nothing: the communicators keep the failures. */
+using Body = std::function<bool(double until)>;
 
 enum class RunBy {
-  Stream,  // the thread of the first stream
-  Thread,  // a thread of its own
+  Thread,  // that of the first created stream, or of a stream that the item has for itself
   Caller,  // the thread that calls runHere
 };
 
@@ -120,7 +116,7 @@ enum class RunBy {
  * Adds an item after all present items of the streams and all earlier operations of the communicators. Unless the caller runs it,
  * later items of the streams report the failures of the communicators.
  */
-ItemRef enqueue(View<StreamRef> streams, View<CommRef> comms, RunBy by, Body body, Advance advance = nullptr);
+ItemRef enqueue(View<StreamRef> streams, View<CommRef> comms, RunBy by, Body body);
 
 /**
  * Waits until an item can run, and runs it; at once if an abort, a revoke or a shrink cancels one of its communicators.
@@ -143,7 +139,7 @@ class DirectCall {
   /** Later items of the stream report the failure of the communicator. */
   void reportFailure();
   /** Ends the call; the thread of the created stream does the rest. Throws if there is no such thread. */
-  void continueInStream(Body body, Advance advance = nullptr);
+  void continueInStream(Body body);
   /** Gives the call an item, and the one around it. Needs the lock of stream.cpp. */
   void publish();
 

@@ -205,25 +205,18 @@ class TextReport {
 
  private:
   void addJob() {
-    std::map<size_t, size_t> byDevices;  // number of processes, by their number of devices
-    size_t devices = 0;
+    size_t least = SIZE_MAX, most = 0, devices = 0;
     for (const auto& [token, process] : job_.processes) {
       size_t own = devicesOf(process).size();
-      byDevices[own]++;
+      least = std::min(least, own);
+      most = std::max(most, own);
       devices += own;
     }
     size_t processes = job_.processes.size();
-    out_ += "Job summary\n===========\n\n";
-    if (byDevices.size() == 1) {
-      out_ += "  Nodes  Processes         GPUs  Processes     GPUs\n(total)   per node  per process    (total)  (total)\n";
-      out_ += format("%7d  %9zu  %11zu  %9zu  %7zu\n", 1, processes, byDevices.begin()->first, processes, devices);
-      return;
-    }
-    out_ += format("  Nodes  Processes\n          per node\n%7d  %9zu\n", 1, processes);
-    out_ += "\n         Processes         GPUs\n                    per process\n";
-    for (const auto& [own, count] : byDevices) out_ += format("         %9zu  %11zu\n", count, own);
-    out_ += "\n  Nodes  Processes         GPUs\n(total)    (total)      (total)\n";
-    out_ += format("%7d  %9zu  %11zu\n", 1, processes, devices);
+    out_ += format(
+        "Job summary\n===========\n\n  Nodes  Processes         GPUs  Processes     GPUs\n"
+        "(total)   per node  per process    (total)  (total)\n%7d  %9zu  %11s  %9zu  %7zu\n",
+        1, processes, range(least, most).c_str(), processes, devices);
   }
 
   void addCommunicators() {
@@ -252,12 +245,15 @@ class TextReport {
           if (comm.ranks[rank] != nullptr) ranks.insert({comm.member(rank).process, rank});
         }
       }
-      std::string perNode = least == most ? format("%zu", most) : format("%zu-%zu", least, most);
       out_ += format(
-          "%5zu  %8zu  %8d  %8s  %8zu  %8zu  %8s  %6s\n", line, comms.size(), 1, perNode.c_str(),
+          "%5zu  %8zu  %8d  %8s  %8zu  %8zu  %8s  %6s\n", line, comms.size(), 1, range(least, most).c_str(),
           comms.front().size(), ranks.size(),
           kStatusNames[static_cast<size_t>(comms.front().highestStatus())], kErrorNames[comms.front().errors]);
     }
+  }
+
+  static std::string range(size_t least, size_t most) {
+    return least == most ? format("%zu", most) : format("%zu-%zu", least, most);
   }
 
   template <class Body>
