@@ -174,25 +174,6 @@ TEST_F(ServerTest, NobodyJoinsWithoutTheSecret) {
   EXPECT_EQ(AnswerKind::Table, structOf<Answer>(readFrom(ranks[0], sizeof(Answer))).kind);
 }
 
-TEST_F(ServerTest, ARankOfAnOlderLibraryIsToldAndNamed) {
-  // The message of protocol 14, of which the first 24 bytes are those of all.
-  struct {
-    uint32_t magic = kWireMagic, protocol = 14, kind = 1;
-    int32_t rank = 1, ranks = 2, pid = 7;
-    char rest[56] = {};
-  } old;
-  Fd first = join(hello(0, 2));
-  Fd second;
-  ASSERT_EQ(Connect::Done, connectTo(socketName(layoutOf(id).name), second));
-  sendSome(second.get(), &old, sizeof old);
-  std::string error = format(
-      "5: rank 1 of 2 (pid 7) uses an older nccl4j (protocol 14), but process %d made the unique id with nccl4j %s (protocol "
-      "%u): all ranks must use the same library",
-      getpid(), kLibrary, kWireVersion);
-  EXPECT_EQ(error, errorFrom(second));
-  EXPECT_EQ(error, errorFrom(first));
-}
-
 TEST_F(ServerTest, ARankOfALaterLibraryIsNamed) {
   for (bool early : {false, true}) {
     ncclUniqueId own = makeUniqueId();
@@ -232,7 +213,7 @@ TEST(OtherLibraryTest, ARankThatGetsTheIdOfAnotherLibraryFailsAtOnceAndTellsTheS
     const char* library;
     const char* named;
   } const others[] = {
-      {0, "", "an older nccl4j"}, {kWireVersion + 1, kLibrary, "nccl4j 0."}, {kWireVersion, "8.8.8", "nccl4j 8.8.8 ("}};
+      {kWireVersion + 1, kLibrary, "nccl4j 0."}, {kWireVersion, "8.8.8", "nccl4j 8.8.8 ("}};
   for (const auto& other : others) {
     layout.protocol = other.protocol;
     memset(layout.library, 0, sizeof layout.library);
@@ -249,9 +230,6 @@ TEST(OtherLibraryTest, ARankThatGetsTheIdOfAnotherLibraryFailsAtOnceAndTellsTheS
     Greeting greeting = structOf<Greeting>(readFrom(told, sizeof(Greeting)));
     EXPECT_EQ(kWireVersion, greeting.protocol);
     EXPECT_EQ(1, greeting.rank);
-    // A server of protocol 14 closes a connection whose message lacks the name.
-    bool hasName = memcmp(reinterpret_cast<char*>(&greeting) + 48, layout.name, sizeof layout.name) == 0;
-    EXPECT_EQ(other.protocol == 0, hasName);
   }
   cancelUniqueId(id);
 }

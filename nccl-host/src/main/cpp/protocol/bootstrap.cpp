@@ -53,22 +53,6 @@ uint64_t hashOf(const Digest& secret) {
   return first;
 }
 
-/** The first message to a server of the protocols 11 to 14. */
-struct OldHello {
-  uint32_t magic = kWireMagic;
-  uint32_t protocol = kWireVersion;
-  HelloKind kind = HelloKind::Join;
-  int32_t rank = 0;
-  int32_t ranks = 0;
-  int32_t pid = 0;
-  uint64_t process = 0;
-  double timeout = 0;
-  int32_t processors = 0;
-  int32_t unused = 0;
-  char name[kNonceBytes] = {};
-  char listener[kNonceBytes] = {};
-};
-
 class Bootstrap {
  public:
   Bootstrap(Comm& comm, const ncclUniqueId& id, Members* members) : comm_(comm), members_(members) {
@@ -128,19 +112,7 @@ class Bootstrap {
   [[noreturn]] void failForOtherLibrary() {
     Greeting greeting = Greeting::make(comm_.rank, comm_.ranks);
     Fd server;
-    if (connectTo(socketName(id_.name), server) == Connect::Done) {
-      OldHello old;
-      old.rank = comm_.rank;
-      old.ranks = comm_.ranks;
-      old.pid = greeting.pid;
-      old.timeout = initTimeout();
-      memcpy(old.name, id_.name, sizeof old.name);
-      if (id_.protocol <= kLastUnproven) {
-        sendSome(server.get(), &old, sizeof old);
-      } else {
-        sendSome(server.get(), &greeting, sizeof greeting);
-      }
-    }
+    if (connectTo(socketName(id_.name), server) == Connect::Done) sendSome(server.get(), &greeting, sizeof greeting);
     throw Failure(ncclInvalidUsage, describeOtherLibrary(greeting, id_));
   }
 

@@ -52,7 +52,7 @@ const uint64_t& processToken();
 
 constexpr size_t kNonceBytes = 16;
 
-/** The first three fields are those of all protocols. Of a protocol up to kLastUnproven, the rest is 0. */
+/** The first three fields are those of all protocols. */
 struct UniqueIdLayout {
   char magic[8];
   char name[kNonceBytes];  // of the server's socket; follows from the secret

@@ -120,12 +120,6 @@ class Server {
     deadline_ = std::min(deadline_, now() + initTimeout());
     broken(ncclInvalidUsage, describeOtherLibrary(greeting, id_));
     closeWhenAllKnow();
-    if (greeting.protocol > kLastUnproven) return;
-    // With unread bytes, the end would discard the error.
-    char rest[sizeof(Greeting)];
-    receiveSome(from.fd.get(), rest, sizeof rest);
-    sendError(from);
-    sendSome(from.fd.get(), from.out.data(), from.out.size());
   }
 
   void receive(Joined& from) {

@@ -15,8 +15,7 @@ namespace host {
 
 namespace {
 
-/** Bytes of a greeting up to its library, which all protocols have, and with it. */
-constexpr size_t kCommonBytes = offsetof(Greeting, library);
+/** Bytes of a greeting up to the end of its library. */
 constexpr size_t kLibraryBytes = offsetof(Greeting, challenge);
 
 std::string bytesOf(const Greeting& greeting) { return {reinterpret_cast<const char*>(&greeting), sizeof greeting}; }
@@ -35,7 +34,6 @@ Greeting Greeting::make(int rank, int ranks) {
 }
 
 std::string describeLibrary(uint32_t protocol, const char (&library)[24]) {
-  if (protocol <= kLastUnproven) return protocol == 0 ? "an older nccl4j" : format("an older nccl4j (protocol %u)", protocol);
   std::string name(library, strnlen(library, sizeof library));
   for (char& c : name) {
     if (c < ' ' || c > '~') c = '?';
@@ -57,7 +55,6 @@ bool Proof::receive(const Fd& socket, void* message, size_t size) {
 /** False until the greeting tells the library. */
 bool Proof::isOtherLibrary() const {
   const Greeting& other = theirs_.greeting;
-  if (received_ >= kCommonBytes && other.protocol <= kLastUnproven) return true;
   return received_ >= kLibraryBytes && (other.protocol != own_.protocol || memcmp(other.library, own_.library, sizeof other.library) != 0);
 }
 
@@ -89,12 +86,10 @@ Proof::Step Proof::accept(const Fd& socket) {
     bool differs = isOtherLibrary();
     if (received_ >= sizeof other.magic && other.magic != kWireMagic) return Step::Refused;
     if (!complete && !differs) return ended_ ? Step::Refused : Step::Waiting;
-    if (!differs || other.protocol > kLastUnproven) {
-      Answer answer;
-      answer.greeting = own_;
-      if (!differs) answer.tag = tag("accept", other, own_);
-      if (sendSome(socket.get(), &answer, sizeof answer) != sizeof answer) return Step::Refused;
-    }
+    Answer answer;
+    answer.greeting = own_;
+    if (!differs) answer.tag = tag("accept", other, own_);
+    if (sendSome(socket.get(), &answer, sizeof answer) != sizeof answer) return Step::Refused;
     if (differs) return Step::OtherLibrary;
     greeted_ = true;
     received_ = 0;

@@ -23,10 +23,7 @@ namespace host {
 /** The release of nccl4j that this library belongs to. */
 constexpr char kLibrary[] = "0.1.0-SNAPSHOT";
 
-/** The last protocol whose connections do not begin with a proof. */
-constexpr uint32_t kLastUnproven = 14;
-
-/** First message of both ends. The fields before the challenge stay as they are in all protocols; library begins with 15. */
+/** First message of both ends. The fields before the challenge stay as they are in all protocols. */
 struct Greeting {
   uint32_t magic = kWireMagic;
   uint32_t protocol = kWireVersion;
@@ -42,7 +39,7 @@ struct Greeting {
 };
 static_assert(sizeof(Greeting) == 80, "no padding in messages");
 
-/** Names a library: "nccl4j 0.1.0 (protocol 15)". A protocol up to kLastUnproven names none. */
+/** Names a library: "nccl4j 0.1.0 (protocol 15)". */
 std::string describeLibrary(uint32_t protocol, const char (&library)[24]);
 
 /** One end of a connection, until both ends have proven that they know the secret. */
