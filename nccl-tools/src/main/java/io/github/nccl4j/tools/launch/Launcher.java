@@ -52,7 +52,12 @@ public final class Launcher {
     private static final int SECRET_BYTES = 32;
 
     private static final long GRACE_MILLIS = 1000;
-    private static final long OUTPUT_IDLE_MILLIS = 300;
+
+    /**
+     * All that is left when the ranks have ended is in the pipes. Only a process that has dropped the variables of the launcher can
+     * still hold one open, so the limit is for that case alone: on a loaded machine, the thread that copies may be late.
+     */
+    private static final long OUTPUT_IDLE_MILLIS = 5000;
 
     private final List<String> command;
     private final int ranks;

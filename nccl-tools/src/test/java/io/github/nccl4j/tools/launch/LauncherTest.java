@@ -26,6 +26,8 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
@@ -389,6 +391,24 @@ class LauncherTest {
         assertEquals(3 * (count + 1), outLines().size());
     }
 
+    /** The process has no variable by which the launcher finds it. */
+    @Test
+    void aProcessThatKeepsTheOutputOpenDoesNotKeepTheLauncher() throws Exception {
+        Launcher launcher = new Launcher(
+                List.of("/bin/sh", "-c", "(env -i setsid sleep 1000 & echo $!); echo done"),
+                1,
+                Map.of(),
+                null,
+                new PrintStream(out, true, StandardCharsets.UTF_8),
+                new PrintStream(err, true, StandardCharsets.UTF_8));
+        assertEquals(0, launcher.run());
+        assertEquals("[0] done", outLines().get(1));
+        ProcessHandle sleeper = ProcessHandle.of(
+                        Long.parseLong(outLines().get(0).replace("[0] ", "")))
+                .orElseThrow();
+        assertTrue(sleeper.destroyForcibly());
+    }
+
     @Test
     void timeLimitEndsRanksAndTheirChildren() throws Exception {
         MarkedProcesses marked = new MarkedProcesses();
@@ -432,24 +452,28 @@ class LauncherTest {
         // A build in the background of a shell ignores SIGINT, and its children inherit that.
         List<String> command = new ArrayList<>(List.of("env", "--default-signal=INT"));
         command.addAll(JavaCommand.of(List.of(), TestRank.class.getName(), List.of("launch", what)));
-        Process launcher = ChildProcesses.start(
-                marked.mark(new ProcessBuilder(command)).redirectError(ProcessBuilder.Redirect.DISCARD));
+        Process launcher =
+                ChildProcesses.start(marked.mark(new ProcessBuilder(command)).redirectErrorStream(true));
         try (BufferedReader lines =
                         new BufferedReader(new InputStreamReader(launcher.getInputStream(), StandardCharsets.UTF_8));
                 OutputStream orders = launcher.getOutputStream()) {
-            List<String> words = new ArrayList<>(List.of("pid ", "pid "));
+            // A rank may be done before the other one begins.
+            Set<String> awaited = new TreeSet<>(Set.of("[0] pid ", "[1] pid "));
             if (what.equals("memory")) {
-                words.addAll(List.of("out of memory", "out of memory"));
+                awaited.addAll(Set.of("[0] out of memory", "[1] out of memory"));
             }
-            for (String word : words) {
+            List<String> seen = new ArrayList<>();
+            while (!awaited.isEmpty()) {
                 String line = lines.readLine();
-                assertTrue(line.contains(word), line);
+                assertNotNull(line, () -> "lacks " + awaited + ": " + seen);
+                seen.add(line);
+                awaited.removeIf(line::startsWith);
             }
             // The launcher, its guard, two ranks.
             marked.await(4 + children);
             orders.write((signal + "\n").getBytes(StandardCharsets.US_ASCII));
             orders.flush();
-            assertTrue(launcher.waitFor(20, TimeUnit.SECONDS));
+            assertTrue(launcher.waitFor(Waiting.LONG.toSeconds(), TimeUnit.SECONDS));
             marked.assertNoneLeft();
         }
     }
