@@ -5,11 +5,11 @@ import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.communicator.CommunicatorKey;
 import io.github.nccl4j.internal.communicator.CommunicatorSettings;
 import io.github.nccl4j.internal.communicator.Creation;
+import io.github.nccl4j.internal.communicator.DeviceChoice;
 import io.github.nccl4j.internal.communicator.OwnDevice;
 import io.github.nccl4j.internal.communicator.PeerWatch;
 import io.github.nccl4j.internal.communicator.RankHandshake;
 import io.github.nccl4j.internal.config.NativeArguments;
-import io.github.nccl4j.internal.cuda.NativeDevice;
 import io.github.nccl4j.internal.failure.Status;
 import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.internal.threads.Timeouts;
@@ -251,7 +251,7 @@ public final class CommunicatorBuilder {
      * @throws IllegalStateException if the system cannot create the thread that enforces the deadline
      */
     public Communicator create(Rendezvous rendezvous) {
-        return create(rendezvous, ownDevice());
+        return create(rendezvous, choice().ofProcess());
     }
 
     /**
@@ -282,57 +282,21 @@ public final class CommunicatorBuilder {
                     1,
                     device == null ? Device.of(OwnDevice.find(self)) : chosenDevice());
         }
-        OwnDevice own = ownDevice(self);
+        OwnDevice own = choice().ofRank(self);
         if (self.rank() > 0) {
             RankHandshake.requireDevice(own, self);
         }
         Rendezvous rendezvous = RankHandshake.nextOfJob(self, settings.deadline());
-        return create(rendezvous, locate(own, self, rendezvous));
+        return create(rendezvous, choice().locate(own, self, rendezvous));
     }
 
-    /** This process among the ranks that its launcher started, or null. */
-    private static RankInfo launched() {
-        try {
-            RankInfo self = RankInfo.fromEnvironment();
-            return self.worldSize() == 1 ? null : self;
-        } catch (IllegalArgumentException incomplete) {
-            // Nothing that a program with a rendezvous of its own needs.
-            return null;
-        }
+    private DeviceChoice choice() {
+        return new DeviceChoice(() -> chosenDevice().nativeDevice, device != null, settings.deadline());
     }
 
-    private NativeDevice chosenNative() {
-        return chosenDevice().nativeDevice;
-    }
-
-    private OwnDevice ownDevice() {
-        RankInfo self = launched();
-        return self != null && self.hasLocalRank() ? ownDevice(self) : OwnDevice.of(this::chosenNative);
-    }
-
-    private OwnDevice ownDevice(RankInfo self) {
-        return device != null
-                ? OwnDevice.of(this::chosenNative)
-                : self.hasLocalRank() ? OwnDevice.start(self) : OwnDevice.unlocated(self);
-    }
-
-    /** Finds the device of a rank without a local rank. Collective: all ranks take part, even if only one needs it. */
-    private OwnDevice locate(OwnDevice own, RankInfo self, Rendezvous all) {
-        if (self.hasLocalRank()) {
-            return own;
-        }
-        RankInfo located = new RankHandshake(all, settings.deadline()).locate(own, self);
-        return device == null ? OwnDevice.start(located) : own;
-    }
-
-    /**
-     * Returns the device of a rank that comes to a store of all ranks, for each communicator that it makes there. Collective
-     * among the first processes of the ranks if the launcher has not set the local rank.
-     */
+    /** As {@link DeviceChoice#ofStore}. */
     OwnDevice ownDevice(Store store, String scope) {
-        RankInfo self = launched();
-        boolean isRank = self != null && self.rank() == store.rank() && self.worldSize() == store.size();
-        return isRank && store.attempt() == 0 ? locate(ownDevice(self), self, store.scope(scope)) : ownDevice();
+        return choice().ofStore(store, scope);
     }
 
     Communicator create(Rendezvous rendezvous, OwnDevice own) {
@@ -372,21 +336,6 @@ public final class CommunicatorBuilder {
         return settings.deadline();
     }
 
-    /** The rendezvous that compares calls must have the same rank numbers. */
-    private void requireChecked(int rank, int ranksHere, int size) {
-        Rendezvous check = settings.check();
-        if (check == null) {
-            return;
-        }
-        if (ranksHere > 1) {
-            throw new IllegalArgumentException("with check(), a process must create one rank: " + ranksHere);
-        }
-        if (check.rank() != rank || check.size() != size) {
-            throw new IllegalArgumentException("rank and size must be those of the rendezvous of check(): rank " + rank
-                    + " of " + size + ", the rendezvous has rank " + check.rank() + " of " + check.size());
-        }
-    }
-
     private static void requireRank(int rank, int size) {
         if (size < 1) {
             throw new IllegalArgumentException("size must be >= 1: " + size);
@@ -401,7 +350,7 @@ public final class CommunicatorBuilder {
     }
 
     private Communicator create(List<UniqueId> ids, int rank, int size, Device on, PeerWatch peers) {
-        requireChecked(rank, 1, size);
+        settings.requireChecked(rank, 1, size);
         NcclLibrary library = NcclLibrary.get();
         if (ids.size() > 1) {
             library.require("ncclCommInitRankScalable");
@@ -459,7 +408,7 @@ public final class CommunicatorBuilder {
     public List<Communicator> createAll(List<Device> devices) {
         // Checked before an id is created, for which NCCL opens a port.
         requireDevices(NcclLibrary.get(), devices);
-        requireChecked(0, devices.size(), devices.size());
+        settings.requireChecked(0, devices.size(), devices.size());
         return createAll(UniqueId.create(), 0, devices.size(), devices);
     }
 
@@ -483,7 +432,7 @@ public final class CommunicatorBuilder {
         NcclLibrary library = NcclLibrary.get();
         requireDevices(library, devices);
         requireRank(firstRank, size);
-        requireChecked(firstRank, devices.size(), size);
+        settings.requireChecked(firstRank, devices.size(), size);
         if (devices.size() > size - firstRank) {
             throw new IllegalArgumentException("firstRank + the number of devices must be <= size: " + firstRank + " + "
                     + devices.size() + " > " + size);
@@ -542,7 +491,7 @@ public final class CommunicatorBuilder {
     public Communicator join(UniqueId id, int rank, int size) {
         Objects.requireNonNull(id, "id");
         requireRank(rank, size);
-        return join(id, rank, size, OwnDevice.of(this::chosenNative), null);
+        return join(id, rank, size, choice().chosen(), null);
     }
 
     /** The ranks can name the communicator, and are watched, only if {@code peers} is not null. */

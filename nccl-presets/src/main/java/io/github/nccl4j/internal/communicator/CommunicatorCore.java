@@ -1,7 +1,6 @@
 package io.github.nccl4j.internal.communicator;
 
 import io.github.nccl4j.global.nccl;
-import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.NcclException;
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.internal.cuda.Cuda;
@@ -26,11 +25,11 @@ import java.util.Set;
 import java.util.function.Supplier;
 
 /**
- * The native communicator behind a {@link Communicator}: its handle, its state, exclusive access to it, and the
+ * The native communicator behind a {@code Communicator}: its handle, its state, exclusive access to it, and the
  * deadline of calls that wait.
  *
  * <p>Operations enter the gate, which is open in state OPEN only. Changes of state also enter the gate, whether it is
- * open or barred. Only {@link #revoke} and {@link #abort} do not enter the gate, so that they can run during another
+ * open or barred. Only {@link CommunicatorLifecycle#revoke} and {@link #abort} do not enter the gate, so that they can run during another
  * thread's call.
  */
 public final class CommunicatorCore

@@ -7,8 +7,8 @@ import io.github.nccl4j.launch.StatusEntry;
 import java.lang.ref.WeakReference;
 
 /**
- * What a communicator knows of its ranks: the key that identifies it on all of them, the lost ranks, the queries of the
- * others, and its ranks in this process. Not volatile: written before the gate opens for the first time.
+ * The ranks of a communicator: the key that identifies it on all of them, the lost ranks, the queries of the others, and
+ * the ranks in this process. Not volatile: written before the gate opens for the first time.
  */
 public final class CommunicatorRanks {
     private final CommunicatorInfo communicator;

@@ -39,4 +39,18 @@ public record CommunicatorSettings(
     public CommunicatorSettings withRendezvous(Rendezvous other) {
         return new CommunicatorSettings(deadline, watchdog, recorded, check, other);
     }
+
+    /** Requires that the rendezvous that compares calls has the same rank numbers. */
+    public void requireChecked(int rank, int ranksHere, int size) {
+        if (check == null) {
+            return;
+        }
+        if (ranksHere > 1) {
+            throw new IllegalArgumentException("with check(), a process must create one rank: " + ranksHere);
+        }
+        if (check.rank() != rank || check.size() != size) {
+            throw new IllegalArgumentException("rank and size must be those of the rendezvous of check(): rank " + rank
+                    + " of " + size + ", the rendezvous has rank " + check.rank() + " of " + check.size());
+        }
+    }
 }

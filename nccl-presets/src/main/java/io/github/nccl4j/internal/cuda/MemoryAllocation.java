@@ -1,6 +1,5 @@
 package io.github.nccl4j.internal.cuda;
 
-import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.internal.memory.Bounds;
 import io.github.nccl4j.internal.memory.ElementFormat;
 import io.github.nccl4j.internal.memory.StalledDevices;
@@ -13,7 +12,7 @@ import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.Pointer;
 
 /**
- * Memory that a {@link DeviceBuffer} owns, and the checks of memory that it wraps. Immutable.
+ * Memory that a {@code DeviceBuffer} owns, and the checks of memory that it wraps. Immutable.
  *
  * @param address the address
  * @param free frees the memory

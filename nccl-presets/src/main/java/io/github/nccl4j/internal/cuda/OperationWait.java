@@ -1,7 +1,6 @@
 package io.github.nccl4j.internal.cuda;
 
 import io.github.nccl4j.highlevel.NcclResultException;
-import io.github.nccl4j.highlevel.Work;
 import io.github.nccl4j.internal.operation.OperationLog;
 import io.github.nccl4j.internal.threads.DaemonThreads;
 import io.github.nccl4j.internal.threads.Suppressed;
@@ -15,7 +14,7 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 
 /**
- * A wait of one thread for work after operations of communicators, as {@link Work} waits for those of its communicator.
+ * A wait of one thread for work after operations of communicators, as {@code Work} waits for those of its communicator.
  *
  * @param what describes the work
  * @param owners the communicators
