@@ -226,7 +226,7 @@ meth public void suspend(io.github.nccl4j.highlevel.SuspendFlag)
 meth public void waitForDefaultStream()
 meth public void waitSignal(int,io.github.nccl4j.highlevel.CudaStream)
 supr java.lang.Object
-hfds allToAllvOperations,checks,composed,control,core,creation,derived,device,hasAllToAll,hasGather,hasScatter,onAddresses,oneSidedOperations,operations,policy,streams,watch,windows
+hfds allToAllvOperations,checks,composed,control,core,creation,derived,device,hasAllToAll,hasGather,hasScatter,onAddresses,oneSidedOperations,operations,ownStream,policy,recorder,streams,watch,windows
 hcls CoreListener
 
 CLSS public abstract interface static io.github.nccl4j.highlevel.Communicator$Body<%0 extends java.lang.Exception>
@@ -374,7 +374,7 @@ meth public void record(io.github.nccl4j.highlevel.CudaStream)
 meth public void synchronize()
 meth public void synchronize(java.time.Duration)
 supr java.lang.Object
-hfds device,handle,hostTime,lifetime,operations,recorded,timing
+hfds device,nativeEvent
 
 CLSS public final io.github.nccl4j.highlevel.CudaException
 cons public init(java.lang.String,int,java.lang.String,java.lang.String)
@@ -395,8 +395,7 @@ meth public static <%0 extends java.lang.Exception> io.github.nccl4j.highlevel.C
 meth public void close()
 meth public void launch(io.github.nccl4j.highlevel.CudaStream)
 supr java.lang.Object
-hfds CAPTURES,CAPTURING,OF_THREAD,communicators,device,executable,kept,launches,lifetime,onClose,refused
-hcls Origin
+hfds device,nativeGraph
 
 CLSS public abstract interface static io.github.nccl4j.highlevel.CudaGraph$Body<%0 extends java.lang.Exception>
  outer io.github.nccl4j.highlevel.CudaGraph
@@ -427,7 +426,7 @@ meth public void synchronize()
 meth public void synchronize(java.time.Duration)
 meth public void waitFor(io.github.nccl4j.highlevel.CudaEvent)
 supr java.lang.Object
-hfds LEGACY,closed,device,deviceCode,handle,lifetime,nonBlocking,owner
+hfds device,nativeStream
 
 CLSS public final !enum io.github.nccl4j.highlevel.DataType
 fld public final static io.github.nccl4j.highlevel.DataType BFLOAT16
@@ -450,7 +449,7 @@ meth public static io.github.nccl4j.highlevel.DataType of(int)
 meth public static io.github.nccl4j.highlevel.DataType valueOf(java.lang.String)
 meth public static io.github.nccl4j.highlevel.DataType[] values()
 supr java.lang.Enum<io.github.nccl4j.highlevel.DataType>
-hfds BY_CODE,CODE_BITS,carrier,code,since,size
+hfds BY_CODE,carrier,code,since,size
 
 CLSS public final io.github.nccl4j.highlevel.Device
 meth public <%0 extends io.github.nccl4j.highlevel.Element> io.github.nccl4j.highlevel.DeviceBuffer<{%%0}> allocate(io.github.nccl4j.highlevel.ElementType<{%%0}>,long)
@@ -473,7 +472,7 @@ meth public static io.github.nccl4j.highlevel.Device current()
 meth public static io.github.nccl4j.highlevel.Device host()
 meth public static io.github.nccl4j.highlevel.Device ofLocalRank(int)
 supr java.lang.Object
-hfds CUDA,HOST,HOST_INDEX,context,index
+hfds CUDA,HOST,nativeDevice
 
 CLSS public final io.github.nccl4j.highlevel.DeviceBuffer<%0 extends io.github.nccl4j.highlevel.Element>
 intf java.lang.AutoCloseable
@@ -628,7 +627,7 @@ meth public io.github.nccl4j.highlevel.DataType dataType()
 meth public java.lang.String toString()
 meth public static java.util.List<io.github.nccl4j.highlevel.ElementType<?>> values()
 supr java.lang.Object
-hfds VALUES,carrier,dataType,format,name,nativeCode,size
+hfds VALUES,dataType,format,nativeCode
 
 CLSS public abstract interface io.github.nccl4j.highlevel.FailurePolicy
  anno 0 java.lang.FunctionalInterface()
@@ -645,7 +644,7 @@ meth public long recorded()
 meth public static java.util.List<java.nio.file.Path> dumpAll(java.nio.file.Path) throws java.io.IOException
 meth public void dump(java.nio.file.Path) throws java.io.IOException
 supr java.lang.Object
-hfds ALL,ENDED,ENDED_KEPT,FILES,FOLDER,TOLD,begun,communicator,log,written
+hfds record
 
 CLSS public final static io.github.nccl4j.highlevel.FlightRecorder$Operation
  outer io.github.nccl4j.highlevel.FlightRecorder
@@ -1154,8 +1153,7 @@ meth public java.util.concurrent.CompletableFuture<java.lang.Void> toFuture(java
 meth public void await()
 meth public void await(java.time.Duration)
 supr java.lang.Object
-hfds ERROR_CHECK_NANOSECONDS,FUTURES,LONGEST_PAUSE,SPINS,core,event,firstSeen,free,last,late,progress,stream
-hcls Progress
+hfds work
 
 CLSS abstract interface io.github.nccl4j.highlevel.package-info
  anno 0 org.jspecify.annotations.NullMarked()
