@@ -3,6 +3,7 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.internal.config.ConfigField;
 import io.github.nccl4j.internal.config.NativeArguments;
 import io.github.nccl4j.internal.config.ReportedFaults;
+import io.github.nccl4j.internal.log.HelpText;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.util.Collections;
@@ -116,7 +117,7 @@ public final class CommunicatorConfig {
                 throw new NcclLibraryException(problem);
             }
             Logger logger = System.getLogger("io.github.nccl4j");
-            logger.log(Level.WARNING, "{0}: left out", problem);
+            logger.log(Level.WARNING, "{0}: left out" + HelpText.of("NCCL4J-0002"), problem);
         });
         return supported;
     }

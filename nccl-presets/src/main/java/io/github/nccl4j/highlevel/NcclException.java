@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.log.HelpText;
 import org.jspecify.annotations.NullUnmarked;
 
 /**
@@ -63,9 +64,6 @@ public abstract class NcclException extends RuntimeException {
      */
     @Override
     public String toString() {
-        String text = super.toString();
-        int end = text.indexOf('\n');
-        String help = " (nccl4j explain " + helpId() + ")";
-        return end < 0 ? text + help : text.substring(0, end) + help + text.substring(end);
+        return HelpText.in(super.toString(), helpId());
     }
 }

@@ -3,6 +3,7 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.internal.binding.CudaBanner;
 import io.github.nccl4j.internal.config.SharedGpus;
 import io.github.nccl4j.internal.failure.Failure;
+import io.github.nccl4j.internal.log.HelpText;
 import io.github.nccl4j.internal.log.Interception;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NativeLibrary;
@@ -89,7 +90,8 @@ public final class NcclLibrary {
                     .log(
                             System.Logger.Level.WARNING,
                             "{0} is used, and this process also has {1}. Each copy has its own communicators, groups and"
-                                    + " errors: a handle of one crashes the other. NCCL4J_LIBRARY chooses the copy",
+                                    + " errors: a handle of one crashes the other. NCCL4J_LIBRARY chooses the copy"
+                                    + HelpText.of("NCCL4J-0104"),
                             this,
                             String.join(", ", others));
         }

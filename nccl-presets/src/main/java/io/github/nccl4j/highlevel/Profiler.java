@@ -5,6 +5,7 @@ import io.github.nccl4j.internal.diagnostics.FlightRecord;
 import io.github.nccl4j.internal.diagnostics.InspectorFile;
 import io.github.nccl4j.internal.diagnostics.Jfr;
 import io.github.nccl4j.internal.diagnostics.JfrEvents;
+import io.github.nccl4j.internal.log.HelpText;
 import io.github.nccl4j.internal.log.ProfileAssembler;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.OperationKind;
@@ -371,7 +372,7 @@ public final class Profiler {
                                 Level.WARNING,
                                 "the profiler records no kernel times: {0} needs {1} MiB in /dev/shm for each rank of each"
                                         + " communicator, and less was free. Enlarge /dev/shm (docker run --shm-size=1g), or"
-                                        + " use NCCL {2}",
+                                        + " use NCCL {2}" + HelpText.of("NCCL4J-0126"),
                                 NcclLibrary.get(),
                                 KERNEL_MEMORY >> 20,
                                 OLDEST_WITH_SHARED_MEMORY_CHECK);

@@ -187,7 +187,7 @@ class NativeConfigTest {
             assertEquals(Map.of(ConfigField.MAX_CTAS, 2), config.supportedBy(OLD, "the library"));
             assertEquals(
                     List.of("WARNING: commName needs NCCL " + ConfigField.COMM_NAME.since()
-                            + ", loaded is the library: left out"),
+                            + ", loaded is the library: left out (nccl4j explain NCCL4J-0002)"),
                     log.lines());
         }
     }

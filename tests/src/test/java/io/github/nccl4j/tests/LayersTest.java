@@ -53,7 +53,7 @@ class LayersTest {
      */
     static final List<Set<String>> LAYERS = List.of(
             Set.of("presets"),
-            Set.of("highlevel.NcclException", "highlevel.NcclLibraryException"),
+            Set.of("highlevel.NcclException", "highlevel.NcclLibraryException", "internal.log.HelpText"),
             Set.of("library"),
             Set.of("internal.binding"),
             GENERATED,

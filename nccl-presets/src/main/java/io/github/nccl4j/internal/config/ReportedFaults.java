@@ -2,6 +2,7 @@ package io.github.nccl4j.internal.config;
 
 import io.github.nccl4j.highlevel.CtaPolicy;
 import io.github.nccl4j.highlevel.Version;
+import io.github.nccl4j.internal.log.HelpText;
 import io.github.nccl4j.library.Engine;
 import java.lang.System.Logger.Level;
 import java.util.Map;
@@ -36,7 +37,7 @@ public final class ReportedFaults {
         return engine != Engine.NCCL || !architecture.equals("aarch64") || version.isAtLeast(ARM64)
                 ? null
                 : "NCCL " + version + " may hang on arm64 when ranks communicate through a network; use NCCL " + ARM64
-                        + " or newer";
+                        + " or newer" + HelpText.of("NCCL4J-0135");
     }
 
     /** Returns the warning about the set fields of a configuration, or null. */

@@ -31,7 +31,7 @@ final class TextReport {
             line("Nothing was found: " + subject() + " agree.");
         }
         for (Finding finding : findings.subList(0, Math.min(findings.size(), MAX_LISTED))) {
-            line(finding.text() + " [" + finding.helpId() + "]");
+            line(ErrorsPage.marked(finding.text(), finding.helpId()));
             line("  " + finding.reason() + ".");
             NextStep step = NextStep.of(finding, analysis.job());
             // Many findings may have the same ranks and the same remedy.

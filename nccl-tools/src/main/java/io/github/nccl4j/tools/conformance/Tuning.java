@@ -7,6 +7,7 @@ import io.github.nccl4j.highlevel.CtaPolicy;
 import io.github.nccl4j.highlevel.CudaEvent;
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.highlevel.NcclLibraryException;
+import io.github.nccl4j.tools.launch.CommandErrors;
 import java.util.Set;
 
 /** Configurations of a single collective: each sets other fields, and none may change the results of the operation. */
@@ -120,7 +121,7 @@ enum Tuning {
             make(event).requireSupportedBy(library);
             return null;
         } catch (NcclLibraryException e) {
-            return e.getMessage();
+            return CommandErrors.reason(e);
         }
     }
 }

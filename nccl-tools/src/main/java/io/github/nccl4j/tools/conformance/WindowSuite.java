@@ -8,6 +8,7 @@ import io.github.nccl4j.highlevel.NoWindowException;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.SignalWait;
 import io.github.nccl4j.highlevel.Window;
+import io.github.nccl4j.tools.launch.CommandErrors;
 import io.github.nccl4j.tools.support.Checks;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -41,7 +42,7 @@ final class WindowSuite {
         try {
             crew.together(() -> crew.members().forEach(member -> windows.add(member.useWindow())));
         } catch (NoWindowException e) {
-            crew.skip(SUBJECT, e.getMessage());
+            crew.skip(SUBJECT, CommandErrors.reason(e));
             return;
         }
         crew.checkWith("ncclCommWindowRegister", SUBJECT, this::areOpen);

@@ -56,8 +56,8 @@ public record Report(String title, List<Section> sections) {
     }
 
     private static void append(StringBuilder text, Finding finding) {
-        String help = finding.helpId().isEmpty() ? "" : " [" + finding.helpId() + "]";
-        text.append(String.format(Locale.ROOT, "  %-8s %s%s%n", finding.level(), finding.text(), help));
+        String heading = ErrorsPage.marked(finding.text(), finding.helpId());
+        text.append(String.format(Locale.ROOT, "  %-8s %s%n", finding.level(), heading));
         String indent = " ".repeat(11);
         finding.details()
                 .forEach(line -> text.append(indent).append("  ").append(line).append('\n'));

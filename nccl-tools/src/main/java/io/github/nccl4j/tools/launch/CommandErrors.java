@@ -86,7 +86,9 @@ public final class CommandErrors {
         }
         if (failure instanceof NcclException) {
             // With the command that explains it.
-            return failure.toString().substring(failure.getClass().getName().length() + ": ".length());
+            String name = failure.getClass().getName() + ": ";
+            String text = failure.toString();
+            return text.startsWith(name) ? text.substring(name.length()) : text;
         }
         if (failure instanceof OutOfMemoryError
                 && String.valueOf(failure.getMessage()).contains("native thread")) {

@@ -10,6 +10,7 @@ import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NativeLibrary;
+import io.github.nccl4j.tools.launch.CommandErrors;
 import io.github.nccl4j.tools.support.PerformanceTable;
 import io.github.nccl4j.tools.support.RankDevices;
 import java.io.PrintWriter;
@@ -105,7 +106,7 @@ final class Perf {
         try {
             NcclLibrary.get().require(collective.configFunction());
         } catch (NcclLibraryException e) {
-            throw new PerfException("--algo: " + e.getMessage());
+            throw new PerfException("--algo: " + CommandErrors.reason(e));
         }
     }
 

@@ -5,6 +5,7 @@ import io.github.nccl4j.ras.RasDefect;
 import io.github.nccl4j.ras.RasEvents;
 import io.github.nccl4j.ras.RasException;
 import io.github.nccl4j.ras.RasFormat;
+import io.github.nccl4j.tools.launch.CommandErrors;
 import io.github.nccl4j.tools.support.Printable;
 import java.io.PrintWriter;
 import java.net.InetAddress;
@@ -118,7 +119,7 @@ public final class RasCommand implements Callable<Integer> {
         } catch (IllegalArgumentException unusable) {
             throw wrong(unusable.getMessage());
         } catch (RasException absent) {
-            return fail(absent.getMessage());
+            return fail(CommandErrors.reason(absent));
         }
         try (client) {
             String risk = force ? null : risk(client);
@@ -134,7 +135,7 @@ public final class RasCommand implements Callable<Integer> {
             }
             return ExitCode.OK;
         } catch (RasException failure) {
-            return fail(failure.getMessage());
+            return fail(CommandErrors.reason(failure));
         }
     }
 

@@ -2,6 +2,7 @@ package io.github.nccl4j.tools.status;
 
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.StoreObserver;
+import io.github.nccl4j.tools.launch.CommandErrors;
 import io.github.nccl4j.tools.support.Printable;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
@@ -116,7 +117,7 @@ public final class StatusCommand implements Callable<Integer> {
         try (StoreObserver observer = connect(address)) {
             return look(observer);
         } catch (RendezvousException failure) {
-            return fail(failure.getMessage());
+            return fail(CommandErrors.reason(failure));
         } catch (IllegalArgumentException wrong) {
             throw new ParameterException(spec.commandLine(), wrong.getMessage(), wrong);
         }
@@ -170,7 +171,7 @@ public final class StatusCommand implements Callable<Integer> {
                 if (!looked) {
                     throw ended;
                 }
-                spec.commandLine().getErr().println("nccl4j: " + Printable.line(ended.getMessage()));
+                spec.commandLine().getErr().println("nccl4j: " + Printable.line(CommandErrors.reason(ended)));
                 return code;
             }
             if (jobs.isEmpty()) {

@@ -19,7 +19,7 @@ final class TextReport {
         StringBuilder text = new StringBuilder();
         List<JobView.Finding> findings = view.findings();
         for (JobView.Finding finding : findings.subList(0, Math.min(findings.size(), MAX_FINDINGS))) {
-            line(text, finding.text() + " [" + finding.helpId() + "]");
+            line(text, ErrorsPage.marked(finding.text(), finding.helpId()));
         }
         if (findings.size() > MAX_FINDINGS) {
             line(text, findings.size() - MAX_FINDINGS + " more findings: --json lists them.");

@@ -121,7 +121,18 @@ public final class ErrorsPage {
     }
 
     /**
-     * Names the command that explains ids.
+     * Marks a line of a report.
+     *
+     * @param text the line
+     * @param id the id of its finding, or empty
+     * @return the line, with the id in brackets at its end
+     */
+    public static String marked(String text, String id) {
+        return id.isEmpty() ? text : text + " [" + id + "]";
+    }
+
+    /**
+     * Names the command that explains the ids of a report.
      *
      * @param ids the ids, of which some may be empty
      * @return a sentence; empty if there is no id

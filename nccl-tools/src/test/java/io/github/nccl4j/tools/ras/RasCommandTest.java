@@ -175,7 +175,8 @@ class RasCommandTest {
     }
 
     @Test
-    void failuresAreNamed() throws IOException {
+    void failuresAreNamedWithTheCommandThatExplainsThem() throws IOException {
+        String help = " (nccl4j explain NCCL4J-0015)\n";
         int unused;
         try (ServerSocket closed = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
             unused = closed.getLocalPort();
@@ -187,7 +188,7 @@ class RasCommandTest {
                 refused::toString);
         try (ServedLines other = new ServedLines(line -> "HTTP/1.1 400 Bad Request\n" + ServedLines.END)) {
             assertEquals(
-                    "nccl4j: no RAS service responds at " + other.address() + ": another service listens there\n",
+                    "nccl4j: no RAS service responds at " + other.address() + ": another service listens there" + help,
                     ras(other.address(), "--force").err());
         }
         try (ServedLines old = new ServedLines(line -> switch (line) {
@@ -199,14 +200,14 @@ class RasCommandTest {
             assertEquals(
                     "nccl4j: the RAS service at " + old.address()
                             + " failed: its response to SET FORMAT json was ERROR: Unknown command SET FORMAT json"
-                            + " (SET FORMAT needs NCCL 2.28.7, MONITOR needs 2.29)\n",
+                            + " (SET FORMAT needs NCCL 2.28.7, MONITOR needs 2.29)" + help,
                     ras(old.address(), "--force", "--json").err());
             assertEquals(
                     new Outcome(
                             1,
                             "",
                             "nccl4j: the RAS service at " + old.address()
-                                    + " failed: it has closed the connection without a report\n"),
+                                    + " failed: it has closed the connection without a report" + help),
                     ras(old.address(), "--force"));
         }
     }

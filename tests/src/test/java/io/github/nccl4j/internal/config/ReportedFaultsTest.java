@@ -21,7 +21,8 @@ class ReportedFaultsTest {
     @Test
     void oldLibrariesHangOnArm64() {
         assertEquals(
-                "NCCL 2.29.2 may hang on arm64 when ranks communicate through a network; use NCCL 2.29.3 or newer",
+                "NCCL 2.29.2 may hang on arm64 when ranks communicate through a network; use NCCL 2.29.3 or newer"
+                        + " (nccl4j explain NCCL4J-0135)",
                 ReportedFaults.ofLibrary(Engine.NCCL, OLD, "aarch64"));
         assertNull(ReportedFaults.ofLibrary(Engine.NCCL, OLD, "amd64"));
         assertNull(ReportedFaults.ofLibrary(Engine.NCCL, NEWER, "aarch64"));

@@ -183,8 +183,9 @@ class CommunicatorConfigTest {
         Path library = StubLibraries.small(folder, 22703);
         List<String> output = against(library);
         // The JDK translates the level.
-        String warning = Level.WARNING.getLocalizedName()
-                + ": maxP2pPeers needs NCCL 2.30.3, loaded is NCCL 2.27.3 from " + library + ": left out";
+        String warning =
+                Level.WARNING.getLocalizedName() + ": maxP2pPeers needs NCCL 2.30.3, loaded is NCCL 2.27.3 from "
+                        + library + ": left out (nccl4j explain NCCL4J-0002)";
         assertEquals(List.of(warning, "ok"), output.subList(output.size() - 2, output.size()));
     }
 
