@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -642,6 +643,18 @@ TEST_F(GroupTest, AWindowStaysUntilTheOperationsBeforeItsRemovalAreDone) {
   EXPECT_EQ(ncclSuccess, ncclCommWindowDeregister(comms[0], window));
   EXPECT_TRUE(found.get_future().get());
   EXPECT_EQ(nullptr, comm->windows.find(window));
+}
+
+TEST_F(GroupTest, TheThreadOfAnItemWithoutACreatedStreamEndsWithIt) {
+  std::promise<pid_t> thread;
+  enqueue(requireStream(nullptr, "Test"), {}, RunBy::Thread, [&](double) {
+    thread.set_value(ownThread());
+    return true;
+  });
+  std::string folder = format("/proc/self/task/%d", thread.get_future().get());
+  double end = now() + 60;
+  while (access(folder.c_str(), F_OK) == 0 && now() < end) std::this_thread::yield();
+  EXPECT_NE(0, access(folder.c_str(), F_OK)) << "the thread still runs";
 }
 
 TEST_F(GroupTest, AStreamContinuesMessagesThatBeganInTheirCall) {
