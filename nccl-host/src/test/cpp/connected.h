@@ -69,26 +69,6 @@ struct Connected {
   }
 };
 
-/** Continues what runEagerly has begun, to its end. */
-inline void finishWork(Comm& comm, Begun&& begun, std::unique_ptr<Task> task) {
-  Work work;
-  work.begun = std::move(begun);
-  work.comm = &comm;
-  work.epoch = comm.epoch;
-  work.add(std::move(task));
-  runWork(work);
-}
-
-inline void runCollective(Comm& comm, Operation&& operation, Begun&& begun) {
-  auto task = makeCollective(comm, std::move(operation), begun);
-  finishWork(comm, std::move(begun), std::move(task));
-}
-
-inline void runPointToPoint(Comm& comm, std::vector<Operation> operations, Begun&& begun) {
-  auto task = makePointToPoint(comm, std::move(operations), begun.isSent());
-  finishWork(comm, std::move(begun), std::move(task));
-}
-
 /** The words that two ranks share, as channel.cpp lays them out: positions and flags of one direction. */
 struct RingWords {
   alignas(64) uint64_t written;

@@ -198,7 +198,7 @@ TEST_F(EagerTest, AGroupThatHasBegunTakesWhatARankSentBeforeItLeft) {
   send.add(&theirElement, sizeof theirElement);
   this->send(send);
   sendControl(ControlKind::Abort, ncclSuccess, "");
-  EXPECT_EQ("", failureOf([&] { runPointToPoint(*rank.comm, {recv}, std::move(begun)); }));
+  EXPECT_EQ("", failureOf([&] { runPointToPoint(*rank.comm, &recv, 1, std::move(begun)); }));
   EXPECT_EQ(7, out);
 }
 
@@ -615,7 +615,7 @@ TEST_F(EagerMessagesTest, ATaskAwaitsALateRank) {
   EXPECT_EQ(0u, begun.arrived);
   EXPECT_EQ("Send+ 1 2", sentFrame());
   announce(Call::Send, {10, 20}, true);
-  runPointToPoint(*rank.comm, group, std::move(begun));
+  runPointToPoint(*rank.comm, group.data(), group.size(), std::move(begun));
   EXPECT_EQ((Elements{10, 20, 0, 0}), all());
   EXPECT_EQ("none", sentFrame());
   EXPECT_TRUE(rank.comm->operation.try_lock()) << "still held";
@@ -647,7 +647,7 @@ TEST_F(EagerMessagesTest, SeveralRanks) {
     if (late) {
       EXPECT_EQ(1u << 1, half.arrived);
       ASSERT_TRUE(ends[2]->sendFrame(elements));
-      runPointToPoint(*three.comm, group, std::move(half));
+      runPointToPoint(*three.comm, group.data(), group.size(), std::move(half));
     }
     EXPECT_EQ((Elements{10, 20, 0, 0}), all());
     Frame frame;
@@ -684,7 +684,7 @@ TEST_F(EagerMessagesTest, ATaskAwaitsTheOtherRankOfABufferedSend) {
     const int32_t theirs[] = {10, 20};
     elements.add(theirs, sizeof theirs);
     ASSERT_TRUE(other->sendFrame(elements));
-    runPointToPoint(*three.comm, group, std::move(half));
+    runPointToPoint(*three.comm, group.data(), group.size(), std::move(half));
     EXPECT_EQ((Elements{10, 20, 0, 0}), all());
     EXPECT_EQ(1u, three.peer(1).credits.open());
   }
@@ -705,7 +705,7 @@ TEST_F(EagerMessagesTest, ATaskAwaitsABufferedSend) {
       frame.add(elements, sizeof elements);
       if (buffered) frame.send = SendKind::Buffered;
       ASSERT_TRUE(theirs->sendFrame(frame));
-      runPointToPoint(*rank.comm, group, std::move(begun));
+      runPointToPoint(*rank.comm, group.data(), group.size(), std::move(begun));
       begun = {};
       EXPECT_EQ((Elements{10, 20, 0, 0}), all());
     }

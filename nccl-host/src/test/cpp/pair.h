@@ -94,7 +94,7 @@ class Pair {
     return failureOf([&] {
       Begun begun;
       if (path == Path::Eager && runEagerly(*rank.comm, group.data(), group.size(), begun)) return;
-      runPointToPoint(*rank.comm, group, std::move(begun));
+      runPointToPoint(*rank.comm, group.data(), group.size(), std::move(begun));
     });
   }
 

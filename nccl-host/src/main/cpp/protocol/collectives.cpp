@@ -509,4 +509,9 @@ std::unique_ptr<Task> makeCollective(Comm& comm, Operation&& operation, const Be
   return std::make_unique<Collective>(comm, std::move(operation), begun);
 }
 
+void runCollective(Comm& comm, Operation&& operation, Begun&& begun) {
+  Collective collective(comm, std::move(operation), begun);
+  runTask(comm, collective, std::move(begun));
+}
+
 }  // namespace host

@@ -19,12 +19,17 @@ namespace {
 
 class PointToPoint final : public Task {
  public:
+  PointToPoint(Comm& comm, Operation* operations, size_t count, bool isSent)
+      : Task(comm), operations_(operations), count_(count), isSent_(isSent), lanes_(comm.peers.size()) {}
   PointToPoint(Comm& comm, std::vector<Operation>&& operations, bool isSent)
-      : Task(comm), operations_(std::move(operations)), isSent_(isSent), lanes_(comm.peers.size()) {}
+      : PointToPoint(comm, operations.data(), operations.size(), isSent) {
+    // The elements stay where they are.
+    owned_ = std::move(operations);
+  }
 
   void start() override {
     // Backwards, so that each call is put before the later ones.
-    for (size_t i = operations_.size(); i-- > 0;) {
+    for (size_t i = count_; i-- > 0;) {
       Operation& operation = operations_[i];
       Lane& lane = lanes_[static_cast<size_t>(operation.root)];
       const Operation*& first = operation.call == Call::Send ? lane.send : lane.recv;
@@ -110,13 +115,13 @@ class PointToPoint final : public Task {
   }
 
   bool completesWithoutPeers() const override { return isSent_; }
-  std::string name() const override { return nameOf(operations_.data(), operations_.size()); }
+  std::string name() const override { return nameOf(operations_, count_); }
 
   std::string description() const override {
     for (const Lane& lane : lanes_) {
       if (isOpen(lane)) return describe(first(lane).frame());
     }
-    return describe(operations_.front().frame());
+    return describe(operations_->frame());
   }
 
  private:
@@ -264,7 +269,9 @@ class PointToPoint final : public Task {
     lane.send = lane.recv = nullptr;
   }
 
-  std::vector<Operation> operations_;
+  std::vector<Operation> owned_;
+  Operation* const operations_;
+  const size_t count_;
   const bool isSent_;  // this rank's frames, by runEagerly
   ByRank<Lane> lanes_;
 };
@@ -273,6 +280,11 @@ class PointToPoint final : public Task {
 
 std::unique_ptr<Task> makePointToPoint(Comm& comm, std::vector<Operation> operations, bool isSent) {
   return std::make_unique<PointToPoint>(comm, std::move(operations), isSent);
+}
+
+void runPointToPoint(Comm& comm, Operation* operations, size_t count, Begun&& begun) {
+  PointToPoint messages(comm, operations, count, begun.isSent());
+  runTask(comm, messages, std::move(begun));
 }
 
 }  // namespace host

@@ -28,7 +28,7 @@ constexpr double kComparisonPeriod = 1;
 
 class Runner {
  public:
-  explicit Runner(Work& work) : work_(&work), lock_(std::move(work.begun.lock)), task_(work.task.get()), transfer_(*work.comm) {
+  explicit Runner(Work& work) : work_(&work), lock_(std::move(work.begun.lock)), task_(work.borrowed != nullptr ? work.borrowed : work.task.get()), transfer_(*work.comm) {
     if (lock_.owns_lock()) {
       setTimes();
     } else {
@@ -525,6 +525,15 @@ void runWork(Work& work) {
   } else if (runner.failure()) {
     throw Failure(*runner.failure());
   }
+}
+
+void runTask(Comm& comm, Task& task, Begun&& begun) {
+  Work work;
+  work.begun = std::move(begun);
+  work.comm = &comm;
+  work.epoch = comm.epoch;
+  work.borrowed = &task;
+  runWork(work);
 }
 
 }  // namespace host

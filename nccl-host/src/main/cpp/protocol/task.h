@@ -222,9 +222,13 @@ struct Begun {
 bool runEagerly(Comm& comm, const Operation* operations, size_t count, Begun& begun);
 /** `begun`: the operation, if runEagerly has begun it. */
 std::unique_ptr<Task> makeCollective(Comm& comm, Operation&& operation, const Begun& begun = {});
+/** Runs a collective to its end, without an allocation for the task. */
+void runCollective(Comm& comm, Operation&& operation, Begun&& begun);
 
 /** All Send and Recv calls of one group on one communicator, in the order of the calls. `isSent`: their frames are sent. */
 std::unique_ptr<Task> makePointToPoint(Comm& comm, std::vector<Operation> operations, bool isSent = false);
+/** Runs such calls to their end, without an allocation for the task. */
+void runPointToPoint(Comm& comm, Operation* operations, size_t count, Begun&& begun);
 
 std::unique_ptr<Task> makeRegistration(Comm& comm, Operation operation);
 
@@ -235,6 +239,7 @@ std::unique_ptr<Task> makeOneSided(Comm& comm, std::vector<Operation> operations
 struct Work {
   Comm* comm = nullptr;  // which the caller keeps
   uint64_t epoch = 0;    // of the communicator, at the call
+  Task* borrowed = nullptr;                  // the only task, if it belongs to the caller
   std::unique_ptr<Task> task;                // the first one
   std::vector<std::unique_ptr<Task>> tasks;  // after it
   std::vector<Fault> faults;  // to apply before the first task begins
@@ -275,5 +280,7 @@ class Progress {
  */
 void runWork(std::vector<Work> work);
 void runWork(Work& work);
+/** Runs one task of the caller. */
+void runTask(Comm& comm, Task& task, Begun&& begun);
 
 }  // namespace host

@@ -293,6 +293,14 @@ void runNow(DirectCall& call, const CommRef& comm, const StreamRef& stream, Oper
     return;
   }
   checkMessagesToOneself(*comm, operations, count);
+  if (plain && stream->isDefault()) {
+    if (count == 1 && kindOf(*operations) == Kind::Collective) {
+      readScalar(*operations);
+      return runCollective(*comm, std::move(*operations), std::move(begun));
+    }
+    bool messages = std::all_of(operations, operations + count, [](const Operation& one) { return isPointToPoint(one.call); });
+    if (messages) return runPointToPoint(*comm, operations, count, std::move(begun));
+  }
   Work work = workOf(*comm, comm->epoch, operations, count, std::move(begun));
   if (stream->isDefault()) {
     runWork(work);
