@@ -73,6 +73,15 @@ public final class GeneratedJni {
     private static final Pattern FUNCTION =
             Pattern.compile("^JNIEXPORT \\w+ JNICALL Java_.*?^}\n", Pattern.DOTALL | Pattern.MULTILINE);
 
+    /** Kinds of declarations, of each of which some follow each other: of callbacks, and what frees objects. */
+    private static final List<String> DECLARATIONS = List.of(
+            "^struct JavaCPP_hidden \\w+ \\{\n.*?^};\n^jmethodID \\w+::mid = NULL;\n",
+            "^static \\w+ \\w+_instances\\[\\d+];\n",
+            "^static void \\w+_deallocate\\(.*?}\n(?=\n|static|\\z)",
+            "^static void \\w+_deallocateArray\\(.*?}\n(?=\n|static|\\z)",
+            "(?:^JNIEXPORT [^\n(]* JavaCPP_\\w+_callback\\d*\\(.*?^}\n)+^static [^\n]*_callbacks\\[.*?};\n"
+                    + "^[^\n]*::operator\\(\\)\\(.*?^end:\n.*?^}\n");
+
     private GeneratedJni() {}
 
     /**
@@ -166,6 +175,9 @@ public final class GeneratedJni {
                 .matcher(text)
                 .replaceAll(call -> call.group(1) + call.group(2) + newIndex(call.group(3), order));
         text = moveFunctionsToEnd(text);
+        for (String declaration : DECLARATIONS) {
+            text = sortedRuns(declaration, text);
+        }
         requireSame(source, text);
         return text;
     }
@@ -269,6 +281,19 @@ public final class GeneratedJni {
                 .findFirst()
                 .orElseThrow(
                         () -> new IllegalArgumentException("class index " + old + " must be below " + order.length));
+    }
+
+    /** Sorts the declarations of a kind where they follow each other. */
+    private static String sortedRuns(String declaration, String text) {
+        int flags = Pattern.DOTALL | Pattern.MULTILINE;
+        Pattern one = Pattern.compile(declaration, flags);
+        return Pattern.compile("(?:" + declaration + ")+", flags)
+                .matcher(text)
+                .replaceAll(run -> Matcher.quoteReplacement(one.matcher(run.group())
+                        .results()
+                        .map(MatchResult::group)
+                        .sorted()
+                        .collect(Collectors.joining())));
     }
 
     /** Moves the sorted functions after all other declarations; the last brace closes {@code extern "C"}. */

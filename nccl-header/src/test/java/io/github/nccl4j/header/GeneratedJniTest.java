@@ -21,6 +21,30 @@ class GeneratedJniTest {
             static jstring text(JNIEnv* env) {
                 return env->NewObject(JavaCPP_getClass(env, 2), JavaCPP_stringMID, 1);
             }
+            struct JavaCPP_hidden JavaCPP_a_Alloc {
+                JavaCPP_a_Alloc() : ptr(NULL), obj(NULL) { }
+                jobject obj; static jmethodID mid;
+            };
+            jmethodID JavaCPP_a_Alloc::mid = NULL;
+            struct JavaCPP_hidden JavaCPP_a_Free {
+                JavaCPP_a_Free() : ptr(NULL), obj(NULL) { }
+                jobject obj; static jmethodID mid;
+            };
+            jmethodID JavaCPP_a_Free::mid = NULL;
+
+            static JavaCPP_a_Alloc JavaCPP_a_Alloc_instances[2];
+            static JavaCPP_a_Free JavaCPP_a_Free_instances[2];
+
+            static void JavaCPP_a_Alloc_deallocate(void *p) {
+                for (int i = 0; i < 2; i++) { JavaCPP_a_Alloc_instances[i].obj = NULL; }
+                delete (JavaCPP_a_Alloc*)p; }
+            static void JavaCPP_a_Config_deallocate(void *p) { delete (Config*)p; }
+            static void JavaCPP_a_Free_deallocate(void *p) {
+                for (int i = 0; i < 2; i++) { JavaCPP_a_Free_instances[i].obj = NULL; }
+                delete (JavaCPP_a_Free*)p; }
+            static void JavaCPP_a_Config_deallocateArray(void* p) { delete[] (Config*)p; }
+            static void JavaCPP_a_Group_deallocateArray(void* p) { delete[] (Group*)p; }
+
             static const char* JavaCPP_members[3][4] = {
                     { "sizeof", "blocking", "version" },
                     { NULL },
@@ -37,6 +61,38 @@ class GeneratedJniTest {
 
             static void between() {}
 
+            JNIEXPORT int JavaCPP_a_Alloc_allocate_callback(void* arg0) {
+                return JavaCPP_a_Alloc_instances[0](arg0);
+            }
+            JNIEXPORT int JavaCPP_a_Alloc_allocate_callback1(void* arg0) {
+                return JavaCPP_a_Alloc_instances[1](arg0);
+            }
+            static int (*JavaCPP_a_Alloc_allocate_callbacks[2])(void* arg0) = {
+                    JavaCPP_a_Alloc_allocate_callback,
+                    JavaCPP_a_Alloc_allocate_callback1 };
+            int JavaCPP_a_Alloc::operator()(void* arg0) {
+            {
+                obj = Alloc;
+            }
+            end:
+                return rarg;
+            }
+            JNIEXPORT int JavaCPP_a_Free_allocate_callback(void* arg0) {
+                return JavaCPP_a_Free_instances[0](arg0);
+            }
+            JNIEXPORT int JavaCPP_a_Free_allocate_callback1(void* arg0) {
+                return JavaCPP_a_Free_instances[1](arg0);
+            }
+            static int (*JavaCPP_a_Free_allocate_callbacks[2])(void* arg0) = {
+                    JavaCPP_a_Free_allocate_callback,
+                    JavaCPP_a_Free_allocate_callback1 };
+            int JavaCPP_a_Free::operator()(void* arg0) {
+            {
+                obj = Free;
+            }
+            end:
+                return rarg;
+            }
             JNIEXPORT void JNICALL Java_a_Config_allocate(JNIEnv* env, jobject obj) {
                 if (!obj) {
                     exc = JavaCPP_handleException(env, 1);
@@ -58,6 +114,30 @@ class GeneratedJniTest {
             static jstring text(JNIEnv* env) {
                 return env->NewObject(JavaCPP_getClass(env, 0), JavaCPP_stringMID, 1);
             }
+            struct JavaCPP_hidden JavaCPP_a_Free {
+                JavaCPP_a_Free() : ptr(NULL), obj(NULL) { }
+                jobject obj; static jmethodID mid;
+            };
+            jmethodID JavaCPP_a_Free::mid = NULL;
+            struct JavaCPP_hidden JavaCPP_a_Alloc {
+                JavaCPP_a_Alloc() : ptr(NULL), obj(NULL) { }
+                jobject obj; static jmethodID mid;
+            };
+            jmethodID JavaCPP_a_Alloc::mid = NULL;
+
+            static JavaCPP_a_Free JavaCPP_a_Free_instances[2];
+            static JavaCPP_a_Alloc JavaCPP_a_Alloc_instances[2];
+
+            static void JavaCPP_a_Free_deallocate(void *p) {
+                for (int i = 0; i < 2; i++) { JavaCPP_a_Free_instances[i].obj = NULL; }
+                delete (JavaCPP_a_Free*)p; }
+            static void JavaCPP_a_Alloc_deallocate(void *p) {
+                for (int i = 0; i < 2; i++) { JavaCPP_a_Alloc_instances[i].obj = NULL; }
+                delete (JavaCPP_a_Alloc*)p; }
+            static void JavaCPP_a_Config_deallocate(void *p) { delete (Config*)p; }
+            static void JavaCPP_a_Group_deallocateArray(void* p) { delete[] (Group*)p; }
+            static void JavaCPP_a_Config_deallocateArray(void* p) { delete[] (Config*)p; }
+
             static const char* JavaCPP_members[3][4] = {
                     { NULL },
                     { "sizeof", "version", "blocking" },
@@ -77,10 +157,42 @@ class GeneratedJniTest {
             }
             static void between() {}
 
+            JNIEXPORT int JavaCPP_a_Free_allocate_callback(void* arg0) {
+                return JavaCPP_a_Free_instances[0](arg0);
+            }
+            JNIEXPORT int JavaCPP_a_Free_allocate_callback1(void* arg0) {
+                return JavaCPP_a_Free_instances[1](arg0);
+            }
+            static int (*JavaCPP_a_Free_allocate_callbacks[2])(void* arg0) = {
+                    JavaCPP_a_Free_allocate_callback,
+                    JavaCPP_a_Free_allocate_callback1 };
+            int JavaCPP_a_Free::operator()(void* arg0) {
+            {
+                obj = Free;
+            }
+            end:
+                return rarg;
+            }
             JNIEXPORT void JNICALL Java_a_Config_allocate(JNIEnv* env, jobject obj) {
                 if (!obj) {
                     exc = JavaCPP_handleException(env, 2);
                 }
+            }
+            JNIEXPORT int JavaCPP_a_Alloc_allocate_callback(void* arg0) {
+                return JavaCPP_a_Alloc_instances[0](arg0);
+            }
+            JNIEXPORT int JavaCPP_a_Alloc_allocate_callback1(void* arg0) {
+                return JavaCPP_a_Alloc_instances[1](arg0);
+            }
+            static int (*JavaCPP_a_Alloc_allocate_callbacks[2])(void* arg0) = {
+                    JavaCPP_a_Alloc_allocate_callback,
+                    JavaCPP_a_Alloc_allocate_callback1 };
+            int JavaCPP_a_Alloc::operator()(void* arg0) {
+            {
+                obj = Alloc;
+            }
+            end:
+                return rarg;
             }
             }
 
