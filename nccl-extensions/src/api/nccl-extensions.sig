@@ -75,11 +75,13 @@ hfds NONE,REPLICATE,dimension
 
 CLSS public final io.github.nccl4j.extensions.Reshard<%0 extends io.github.nccl4j.highlevel.Element>
 intf java.lang.AutoCloseable
+meth public boolean usesM2n()
 meth public static <%0 extends io.github.nccl4j.highlevel.Element> io.github.nccl4j.extensions.Reshard<{%%0}> plan(io.github.nccl4j.highlevel.Communicator,io.github.nccl4j.extensions.DistributedTensor<{%%0}>,io.github.nccl4j.extensions.DistributedTensor<{%%0}>)
+meth public static <%0 extends io.github.nccl4j.highlevel.Element> io.github.nccl4j.extensions.Reshard<{%%0}> planWithM2n(io.github.nccl4j.highlevel.Communicator,io.github.nccl4j.extensions.DistributedTensor<{%%0}>,io.github.nccl4j.extensions.DistributedTensor<{%%0}>)
 meth public void close()
 meth public void run(io.github.nccl4j.highlevel.CudaStream)
 supr java.lang.Object
-hfds FNV_OFFSET,FNV_PRIME,communicator,moves,owned,receives,sends
+hfds FNV_OFFSET,FNV_PRIME,communicator,m2n,moves,owned,receives,sends
 hcls Block,Move
 
 CLSS public final io.github.nccl4j.extensions.TensorLayout
@@ -101,6 +103,12 @@ cons protected init()
 meth protected static long addressOf(org.bytedeco.javacpp.Pointer)
  anno 0 org.jspecify.annotations.NullUnmarked()
 supr io.github.nccl4j.extensions.presets.nccl_ep
+
+CLSS public final io.github.nccl4j.extensions.library.ExtensionException
+cons public init(java.lang.String,int,java.lang.String)
+meth public io.github.nccl4j.highlevel.Result result()
+supr io.github.nccl4j.highlevel.NcclException
+hfds code,serialVersionUID
 
 CLSS public final io.github.nccl4j.extensions.library.ExtensionLibrary
  anno 0 org.bytedeco.javacpp.annotation.Properties(java.lang.Class[] inherit=[class io.github.nccl4j.extensions.presets.nccl_m2n], java.lang.String global="", java.lang.String helper="", java.lang.String target="", java.lang.String[] names=[], org.bytedeco.javacpp.annotation.Platform[] value=[])
@@ -143,6 +151,15 @@ supr java.lang.Object
 CLSS abstract interface io.github.nccl4j.extensions.presets.package-info
  anno 0 org.jspecify.annotations.NullMarked()
 
+CLSS public abstract io.github.nccl4j.highlevel.NcclException
+cons protected init(java.lang.String)
+cons protected init(java.lang.String,java.lang.Throwable)
+ anno 0 org.jspecify.annotations.NullUnmarked()
+meth public java.lang.String helpId()
+meth public java.lang.String toString()
+supr java.lang.RuntimeException
+hfds serialVersionUID
+
 CLSS public abstract interface java.io.Serializable
 
 CLSS public abstract interface java.lang.AutoCloseable
@@ -171,6 +188,15 @@ meth public static <%0 extends java.lang.Enum<{%%0}>> {%%0} valueOf(java.lang.Cl
 supr java.lang.Object
 hfds name,ordinal
 
+CLSS public java.lang.Exception
+cons protected init(java.lang.String,java.lang.Throwable,boolean,boolean)
+cons public init()
+cons public init(java.lang.String)
+cons public init(java.lang.String,java.lang.Throwable)
+cons public init(java.lang.Throwable)
+supr java.lang.Throwable
+hfds serialVersionUID
+
 CLSS public java.lang.Object
 cons public init()
 meth protected java.lang.Object clone() throws java.lang.CloneNotSupportedException
@@ -185,6 +211,39 @@ meth public final void wait(long) throws java.lang.InterruptedException
 meth public final void wait(long,int) throws java.lang.InterruptedException
 meth public int hashCode()
 meth public java.lang.String toString()
+
+CLSS public java.lang.RuntimeException
+cons protected init(java.lang.String,java.lang.Throwable,boolean,boolean)
+cons public init()
+cons public init(java.lang.String)
+cons public init(java.lang.String,java.lang.Throwable)
+cons public init(java.lang.Throwable)
+supr java.lang.Exception
+hfds serialVersionUID
+
+CLSS public java.lang.Throwable
+cons protected init(java.lang.String,java.lang.Throwable,boolean,boolean)
+cons public init()
+cons public init(java.lang.String)
+cons public init(java.lang.String,java.lang.Throwable)
+cons public init(java.lang.Throwable)
+intf java.io.Serializable
+meth public final java.lang.Throwable[] getSuppressed()
+meth public final void addSuppressed(java.lang.Throwable)
+meth public java.lang.StackTraceElement[] getStackTrace()
+meth public java.lang.String getLocalizedMessage()
+meth public java.lang.String getMessage()
+meth public java.lang.String toString()
+meth public java.lang.Throwable fillInStackTrace()
+meth public java.lang.Throwable getCause()
+meth public java.lang.Throwable initCause(java.lang.Throwable)
+meth public void printStackTrace()
+meth public void printStackTrace(java.io.PrintStream)
+meth public void printStackTrace(java.io.PrintWriter)
+meth public void setStackTrace(java.lang.StackTraceElement[])
+supr java.lang.Object
+hfds CAUSE_CAPTION,EMPTY_THROWABLE_ARRAY,NULL_CAUSE_MESSAGE,SELF_SUPPRESSION_MESSAGE,SUPPRESSED_CAPTION,SUPPRESSED_SENTINEL,UNASSIGNED_STACK,backtrace,cause,depth,detailMessage,serialVersionUID,stackTrace,suppressedExceptions
+hcls PrintStreamOrWriter,SentinelHolder,WrappedPrintStream,WrappedPrintWriter
 
 CLSS public abstract interface java.lang.annotation.Annotation
 meth public abstract boolean equals(java.lang.Object)

@@ -54,6 +54,7 @@ public final class Reshard<T extends Element> implements AutoCloseable {
     private final List<Block<T>> receives = new ArrayList<>();
     private final List<Move<T>> moves = new ArrayList<>();
     private final List<DeviceBuffer<T>> owned = new ArrayList<>();
+    private final Optional<M2nCopy> m2n;
 
     /**
      * Elements that go to or come from another rank.
@@ -96,8 +97,9 @@ public final class Reshard<T extends Element> implements AutoCloseable {
         }
     }
 
-    private Reshard(Communicator communicator) {
+    private Reshard(Communicator communicator, Optional<M2nCopy> m2n) {
         this.communicator = communicator;
+        this.m2n = m2n;
     }
 
     /**
@@ -115,6 +117,37 @@ public final class Reshard<T extends Element> implements AutoCloseable {
      */
     public static <T extends Element> Reshard<T> plan(
             Communicator communicator, DistributedTensor<T> source, DistributedTensor<T> target) {
+        return plan(communicator, source, target, false);
+    }
+
+    /**
+     * Creates a plan that NVIDIA's library NCCL M2N runs, if all ranks can use it; otherwise as {@link #plan}. {@link
+     * #usesM2n} tells. Collective over all ranks of the communicator; waits for the other ranks.
+     *
+     * <p>M2N needs NVIDIA's NCCL 2.30.5 or newer, a communicator that blocks, meshes of at most two dimensions without a common
+     * rank (unless the communicator has one rank), a tensor of at most three dimensions and no empty part, and layouts that
+     * shard at most one dimension, evenly.
+     *
+     * <p>The communicator does not see the work of M2N. {@link CudaStream#synchronize()} waits for it without the
+     * communicator's deadline; {@link Communicator#work(CudaStream)} has the deadline.
+     *
+     * <p>C functions: {@code ncclAllReduce}, on {@link Communicator#stream()}, and {@code ncclM2nInit}, since NCCL M2N 0.2.0.
+     *
+     * @param <T> the type of the elements
+     * @param communicator the communicator
+     * @param source the tensor to copy
+     * @param target the tensor to write, in other memory
+     * @return the plan, to be closed by the caller
+     * @throws IllegalArgumentException as {@link #plan}
+     * @throws io.github.nccl4j.extensions.library.ExtensionException if {@code ncclM2nInit} fails
+     */
+    public static <T extends Element> Reshard<T> planWithM2n(
+            Communicator communicator, DistributedTensor<T> source, DistributedTensor<T> target) {
+        return plan(communicator, source, target, true);
+    }
+
+    private static <T extends Element> Reshard<T> plan(
+            Communicator communicator, DistributedTensor<T> source, DistributedTensor<T> target, boolean wantsM2n) {
         source.layout().mesh().requireWithin(communicator);
         target.layout().mesh().requireWithin(communicator);
         if (!Arrays.equals(source.layout().shape(), target.layout().shape())) {
@@ -122,8 +155,15 @@ public final class Reshard<T extends Element> implements AutoCloseable {
                     "source and target must have one shape: " + source.layout() + ", " + target.layout());
         }
         requireNoOverlap(source.local(), target.local());
-        requireAgreement(communicator, source + " to " + target);
-        Reshard<T> plan = new Reshard<>(communicator);
+        boolean canUseM2n = wantsM2n
+                && M2nCopy.canMove(source.layout(), target.layout(), communicator.size())
+                && M2nCopy.isAvailable(communicator);
+        boolean allCanUseM2n = requireAgreement(
+                communicator, source + " to " + target + (wantsM2n ? " with NCCL M2N" : ""), canUseM2n);
+        if (allCanUseM2n) {
+            return new Reshard<>(communicator, Optional.of(new M2nCopy(communicator, source, target)));
+        }
+        Reshard<T> plan = new Reshard<>(communicator, Optional.empty());
         try {
             plan.prepare(source, target);
             return plan;
@@ -146,14 +186,14 @@ public final class Reshard<T extends Element> implements AutoCloseable {
         }
     }
 
-    /** Throws on all ranks if the texts of the ranks differ. */
-    private static void requireAgreement(Communicator communicator, String text) {
+    /** Returns true if all ranks can; throws on all ranks if their texts differ. */
+    private static boolean requireAgreement(Communicator communicator, String text, boolean can) {
         long hash = FNV_OFFSET;
         for (int i = 0; i < text.length(); i++) {
             hash = (hash ^ text.charAt(i)) * FNV_PRIME;
         }
         // The least complement is the complement of the greatest hash.
-        long[] least = {hash, ~hash};
+        long[] least = {hash, ~hash, can ? 1 : 0};
         try (DeviceBuffer<Int64> exchanged = communicator.device().allocate(ElementType.INT64, least.length)) {
             exchanged.copyFrom(least);
             communicator.allReduce(exchanged, ReduceOp.MIN, communicator.stream());
@@ -163,6 +203,12 @@ public final class Reshard<T extends Element> implements AutoCloseable {
         if (least[0] != ~least[1]) {
             throw new IllegalArgumentException("all ranks must have the same layouts and type; this rank has " + text);
         }
+        return least[2] == 1;
+    }
+
+    /** {@return true if NCCL M2N runs this plan; the same on all ranks} */
+    public boolean usesM2n() {
+        return m2n.isPresent();
     }
 
     private void prepare(DistributedTensor<T> source, DistributedTensor<T> target) {
@@ -223,14 +269,20 @@ public final class Reshard<T extends Element> implements AutoCloseable {
     /**
      * Copies the tensor. Collective over the ranks of the meshes, in stream order.
      *
-     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}, and copies of CUDA.
+     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}, and copies of CUDA; or {@code ncclReshard}, since NCCL
+     * M2N 0.2.0, which all ranks of the communicator call.
      *
      * @param stream the stream
      * @throws IllegalStateException if a group is open in this thread, or if a tensor or the plan is closed
+     * @throws io.github.nccl4j.extensions.library.ExtensionException if {@code ncclReshard} fails
      */
     public void run(CudaStream stream) {
         if (Group.isOpenInThisThread()) {
             throw new IllegalStateException("a plan must not run in a group: its copies and transfers have an order");
+        }
+        if (m2n.isPresent()) {
+            m2n.get().run(stream);
+            return;
         }
         sends.stream().filter(Block::isStaged).forEach(block -> block.stage(true, stream));
         if (!sends.isEmpty() || !receives.isEmpty()) {
@@ -243,9 +295,10 @@ public final class Reshard<T extends Element> implements AutoCloseable {
         receives.stream().filter(Block::isStaged).forEach(block -> block.stage(false, stream));
     }
 
-    /** Frees the memory of this plan. */
+    /** Frees the memory of this plan, and its handle of NCCL M2N. */
     @Override
     public void close() {
+        m2n.ifPresent(M2nCopy::close);
         owned.forEach(DeviceBuffer::close);
     }
 }

@@ -167,6 +167,13 @@ public final class FakeCuda {
         return Cxx.library(folder, "nccl_that_takes_" + bytes, NCCL, "-DMEMORY=" + bytes);
     }
 
+    /** As {@link #nccl}, under the names that NVIDIA's library has, in a folder of its own. */
+    public Path nvidiasNccl() throws IOException {
+        Path made = Cxx.library(folder, "nvidias_nccl", NCCL, "-Wl,-soname,libnccl.so.2");
+        return Files.move(
+                made, Files.createDirectories(folder.resolve("nvidia")).resolve("libnccl.so.2"));
+    }
+
     /** Where the libraries are; what {@code LD_LIBRARY_PATH} must have. */
     public Path folder() {
         return folder;

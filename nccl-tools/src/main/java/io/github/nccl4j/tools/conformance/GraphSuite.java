@@ -38,10 +38,7 @@ final class GraphSuite {
             for (Tuning tuning : Tuning.values()) {
                 asConfigured("graphs as configured: " + tuning, tuning);
             }
-            // Not run on GPUs so far.
-            if (self.isOnHost()) {
-                everyOperation();
-            }
+            everyOperation();
         }
     }
 
