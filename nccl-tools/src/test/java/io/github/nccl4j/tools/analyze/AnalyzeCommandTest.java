@@ -64,6 +64,15 @@ class AnalyzeCommandTest {
         assertEquals("Nothing was found: 6 operations of 3 ranks in 1 communicator agree.", lines(0).get(0));
     }
 
+    /** Each rank sends rows of its own. */
+    @Test
+    void countsOfAlltoAllvMayDiffer() throws IOException {
+        for (int rank = 0; rank < 3; rank++) {
+            rank(rank).done(SUM).done("ncclAlltoAllv " + (8 + rank) + " int32").write(folder);
+        }
+        assertEquals("Nothing was found: 6 operations of 3 ranks in 1 communicator agree.", lines(0).get(0));
+    }
+
     @Test
     void callThatWasLeftOutIsNamed() throws IOException {
         for (int rank = 0; rank < 3; rank++) {

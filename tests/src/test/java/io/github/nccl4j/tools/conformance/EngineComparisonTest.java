@@ -137,5 +137,6 @@ class EngineComparisonTest {
         assertEquals(
                 Map.of("call", "[0] ncclSuccess [1] ncclInvalidUsage", "equal", "ncclSuccess"),
                 EngineResults.ofRanks(List.of(one, other)).bySubject());
+        assertEquals(one.bySubject(), EngineResults.ofRanks(List.of(one)).bySubject());
     }
 }
