@@ -31,6 +31,7 @@ public final class FakeCuda {
             #include <cstdlib>
             #include <cstring>
             #include <dlfcn.h>
+            #include <unistd.h>
             extern "C" int ncclGetVersion(int* version) { *version = 23203; return 0; }
             extern "C" const char* ncclGetErrorString(int) { return "unhandled cuda error"; }
             extern "C" const char* ncclGetLastError(void*) { return ""; }
@@ -67,7 +68,17 @@ public final class FakeCuda {
               return 0;
             #endif
             }
+            static volatile bool isCreating;
+            __attribute__((destructor)) static void end() {
+              if (isCreating) puts("libnccl ended during a creation");
+            }
             extern "C" int ncclCommInitRank(Comm** comm, int, Id, int) {
+              if (const char* begun = getenv("FAKE_NCCL_SLOW")) {
+                isCreating = true;
+                fclose(fopen(begun, "w"));
+                usleep(500000);
+                isCreating = false;
+              }
               *comm = new Comm{};
               used = *comm;
               cuda("cudaGetDevice", &used->device);
@@ -152,7 +163,8 @@ public final class FakeCuda {
      * all-reduce makes a call that CUDA refuses to threads that capture, as NCCL does when it connects ranks. As NCCL it sets
      * the device of the communicator at the end of a group and of an operation by itself, and then that which was there. Of an
      * all-reduce with a configuration it records the event, and reads the rest at the end of the group. With FAKE_CUDA_HANG, an
-     * all-reduce is not done while there is this file, which an abort deletes.
+     * all-reduce is not done while there is this file, which an abort deletes. With FAKE_NCCL_SLOW, a creation makes this file
+     * and takes half a second; if the process ends meanwhile, the library says so.
      */
     public Path nccl() throws IOException {
         Path made = folder.resolve("libnccl_of_fake_cuda.so");

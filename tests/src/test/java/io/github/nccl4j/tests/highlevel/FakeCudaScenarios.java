@@ -63,6 +63,7 @@ final class FakeCudaScenarios {
             case "operations" -> scenarios.operations();
             case "windows" -> scenarios.windows();
             case "waits" -> scenarios.waits(Path.of(args[1]));
+            case "exit" -> scenarios.exit(Path.of(args[1]));
             default -> throw new IllegalArgumentException(args[0]);
         }
         System.out.println(scenarios.checks.passed() + " checks passed");
@@ -421,6 +422,13 @@ final class FakeCudaScenarios {
     }
 
     /** NCCL itself does not wait for work that uses a window. */
+    /** Ends the process while another thread creates a communicator. */
+    private void exit(Path begun) {
+        new Thread(() -> Communicator.builder().device(Device.cuda(0)).create(UniqueId.create(), 0, 1)).start();
+        Waiting.until("the creation has begun", () -> Files.exists(begun));
+        System.exit(0);
+    }
+
     private void windows() {
         Device device = Device.cuda(1);
         int[] number = new int[1];

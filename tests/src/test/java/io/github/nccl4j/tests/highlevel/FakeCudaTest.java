@@ -1,6 +1,7 @@
 package io.github.nccl4j.tests.highlevel;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
@@ -150,6 +151,20 @@ class FakeCudaTest {
         assertEquals(0, outcome.exitCode(), outcome::output);
         String report = " (rank 0 of 1 on CUDA device 0) was dropped without being closed";
         assertTrue(outcome.output().contains(report), outcome::output);
+    }
+
+    /** NCCL's threads would use CUDA after its end. */
+    @Test
+    void theProcessEndsAfterACreation() throws IOException {
+        Path begun = folder.resolve("begun");
+        Files.deleteIfExists(begun);
+        Outcome outcome = cuda.jvm(new ChildJvm())
+                .environment("FAKE_NCCL_SLOW", begun.toString())
+                .property("nccl4j.library", cuda.nccl())
+                .run(FakeCudaScenarios.class, "exit", begun.toString());
+        assertEquals(0, outcome.exitCode(), outcome::output);
+        assertTrue(outcome.output().contains("fake CUDA left"), outcome::output);
+        assertFalse(outcome.output().contains("libnccl ended during a creation"), outcome::output);
     }
 
     @Test
