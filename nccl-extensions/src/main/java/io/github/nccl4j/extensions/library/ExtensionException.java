@@ -13,6 +13,7 @@ import io.github.nccl4j.highlevel.Result;
 public final class ExtensionException extends NcclException {
     private static final long serialVersionUID = 1L;
 
+    /** The result of the function. */
     private final int code;
 
     /**
