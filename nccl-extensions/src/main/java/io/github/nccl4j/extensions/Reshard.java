@@ -129,7 +129,8 @@ public final class Reshard<T extends Element> implements AutoCloseable {
      * shard at most one dimension, evenly.
      *
      * <p>The communicator does not see the work of M2N. {@link CudaStream#synchronize()} waits for it without the
-     * communicator's deadline; {@link Communicator#work(CudaStream)} has the deadline.
+     * communicator's deadline; {@link Communicator#work(CudaStream)} has the deadline. A kernel of M2N that waits for a lost rank
+     * cannot be aborted: {@link Communicator#abort()} may not return, and the process must end.
      *
      * <p>C functions: {@code ncclAllReduce}, on {@link Communicator#stream()}, and {@code ncclM2nInit}, since NCCL M2N 0.2.0.
      *
