@@ -1,6 +1,7 @@
 package io.github.nccl4j.internal.communicator;
 
 import io.github.nccl4j.internal.threads.DaemonThreads;
+import io.github.nccl4j.internal.threads.ExitWait;
 import io.github.nccl4j.internal.threads.ServiceLoop;
 import io.github.nccl4j.internal.threads.Timeouts;
 import java.lang.System.Logger.Level;
@@ -8,11 +9,9 @@ import java.lang.ref.WeakReference;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.Set;
 import java.util.concurrent.TimeUnit;
 
 /**
@@ -28,8 +27,6 @@ public final class ProcessRanks {
     private static final Duration PATIENCE = Duration.ofSeconds(1);
     private static final Duration EXIT_PATIENCE = Duration.ofSeconds(10);
     private static final Map<CommunicatorKey, ProcessRanks> ALL = new HashMap<>();
-    private static final Set<Thread> FREEING = new HashSet<>();
-    private static boolean hooked;
 
     /** A rank of this process. */
     public interface Member {
@@ -165,48 +162,17 @@ public final class ProcessRanks {
     }
 
     private void freeInBackground(Member member, Runnable free) {
-        Thread thread = DaemonThreads.create("nccl4j end", () -> {
+        // If the process ended meanwhile, NCCL would access memory that is gone.
+        ExitWait exit = ExitWait.begin(EXIT_PATIENCE);
+        DaemonThreads.startOrRun("nccl4j end", () -> {
             try {
                 free.run();
             } catch (RuntimeException | Error e) {
                 ServiceLoop.log(Level.WARNING, member + " could not be freed", e);
             } finally {
                 markLeft();
-                synchronized (FREEING) {
-                    FREEING.remove(Thread.currentThread());
-                }
+                exit.close();
             }
         });
-        synchronized (FREEING) {
-            FREEING.add(thread);
-            if (!hooked) {
-                hooked = true;
-                Runtime.getRuntime().addShutdownHook(new Thread(ProcessRanks::awaitFreeing, "nccl4j exit"));
-            }
-        }
-        try {
-            DaemonThreads.start(thread);
-        } catch (IllegalStateException none) {
-            thread.run();
-            synchronized (FREEING) {
-                FREEING.remove(thread);
-            }
-        }
-    }
-
-    /** Waits for the threads that free ranks: if the process ended meanwhile, NCCL would access memory that is gone. */
-    static void awaitFreeing() {
-        List<Thread> all;
-        synchronized (FREEING) {
-            all = new ArrayList<>(FREEING);
-        }
-        long deadline = System.nanoTime() + EXIT_PATIENCE.toNanos();
-        try {
-            for (Thread thread : all) {
-                TimeUnit.NANOSECONDS.timedJoin(thread, deadline - System.nanoTime());
-            }
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-        }
     }
 }

@@ -2,14 +2,14 @@ package io.github.nccl4j.internal.failure;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.threads.DaemonThreads;
+import io.github.nccl4j.internal.threads.ExitWait;
 import io.github.nccl4j.internal.threads.Suppressed;
 import io.github.nccl4j.internal.threads.Timeouts;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NativeLibrary;
 import java.time.Duration;
 import java.util.List;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
+import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -33,11 +33,8 @@ public final class BlockingCall {
 
     private static final long POLL_NANOSECONDS = 10_000_000;
 
-    /** Nanoseconds that the end of the process waits for calls. */
-    private static final long EXIT_PATIENCE = 1_000_000_000;
-
-    /** The calls that were made and have not returned, except those that nobody waits for. */
-    private static final Set<BlockingCall> RUNNING = ConcurrentHashMap.newKeySet();
+    /** The longest time that the end of the process waits for a call. */
+    private static final Duration EXIT_PATIENCE = Duration.ofSeconds(1);
 
     private int result;
     private String lastError = "";
@@ -45,40 +42,13 @@ public final class BlockingCall {
     private boolean abandoned;
     private final CountDownLatch finished = new CountDownLatch(1);
 
-    private BlockingCall() {}
-
     /**
-     * Lets the end of the process wait for calls that are being made. NCCL makes some calls in threads of its own, which
-     * would use CUDA after the end has freed its state: the process would end with SIGSEGV and a crash report.
+     * Closed when the call has returned, or its caller has stopped waiting. Empty with the host engine, whose threads do
+     * not use what the end of the process frees.
      */
-    private static final class ExitHook {
-        static {
-            try {
-                Runtime.getRuntime().addShutdownHook(new Thread(BlockingCall::awaitRunning, "nccl4j exit of calls"));
-            } catch (IllegalStateException ending) {
-                // This call began after the hooks.
-            }
-        }
+    private Optional<ExitWait> exit = Optional.empty();
 
-        private ExitHook() {}
-
-        static void register() {}
-    }
-
-    private static void awaitRunning() {
-        // The host engine has no threads that outlive its calls.
-        if (NativeLibrary.engine() == Engine.HOST) {
-            return;
-        }
-        long end = System.nanoTime() + EXIT_PATIENCE;
-        try {
-            for (BlockingCall call : RUNNING) {
-                call.finished.await(end - System.nanoTime(), TimeUnit.NANOSECONDS);
-            }
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-        }
-    }
+    private BlockingCall() {}
 
     /** A class of its own, because most programs have no virtual threads. */
     private static final class CachedThreads {
@@ -248,10 +218,15 @@ public final class BlockingCall {
         Suppressed.rethrow(first);
     }
 
+    private synchronized void beginExitWait() {
+        if (!abandoned && NativeLibrary.engine() != Engine.HOST) {
+            exit = Optional.of(ExitWait.begin(EXIT_PATIENCE));
+        }
+    }
+
     private void runHere(IntSupplier call, IntConsumer late) {
-        ExitHook.register();
-        RUNNING.add(this);
         try {
+            beginExitWait();
             result = call.getAsInt();
             if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
                 // Read here: the host engine has one text per thread.
@@ -262,7 +237,7 @@ public final class BlockingCall {
         }
         synchronized (this) {
             finished.countDown();
-            RUNNING.remove(this);
+            exit.ifPresent(ExitWait::close);
             if (!abandoned) {
                 return;
             }
@@ -302,7 +277,7 @@ public final class BlockingCall {
     /** Stops waiting; returns false if the call returned at the last moment. */
     private synchronized boolean abandon() {
         abandoned = finished.getCount() > 0;
-        RUNNING.remove(this);
+        exit.ifPresent(ExitWait::close);
         return abandoned;
     }
 }

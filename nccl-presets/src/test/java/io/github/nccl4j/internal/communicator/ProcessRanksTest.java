@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertNotSame;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.nccl4j.internal.threads.ExitWait;
 import io.github.nccl4j.testing.TestLog;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -338,7 +339,7 @@ class ProcessRanksTest {
         });
         freeing.await();
         Thread exit = new Thread(() -> {
-            ProcessRanks.awaitFreeing();
+            ExitWait.awaitAll();
             events.add("ended");
         });
         exit.start();
@@ -355,10 +356,10 @@ class ProcessRanksTest {
         CountDownLatch goOn = new CountDownLatch(1);
         ProcessRanks.join(CommunicatorKey.UNKNOWN, member).leave(member, true, () -> await(goOn));
         Thread.currentThread().interrupt();
-        ProcessRanks.awaitFreeing();
+        ExitWait.awaitAll();
         assertTrue(Thread.interrupted(), "the interrupt was lost");
         goOn.countDown();
-        ProcessRanks.awaitFreeing();
+        ExitWait.awaitAll();
     }
 
     @Test
@@ -369,7 +370,7 @@ class ProcessRanksTest {
             ProcessRanks.join(CommunicatorKey.UNKNOWN, member).leave(member, true, () -> {
                 throw failure;
             });
-            ProcessRanks.awaitFreeing();
+            ExitWait.awaitAll();
             assertEquals(List.of("WARNING: " + member + " could not be freed"), log.lines());
             assertSame(failure, log.records().get(0).getThrown());
         }
