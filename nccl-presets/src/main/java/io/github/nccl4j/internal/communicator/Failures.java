@@ -328,7 +328,7 @@ public final class Failures implements PendingOperations.Owner {
     }
 
     /** Makes the first report. If that fails, for example because there is no memory, the next check makes it. */
-    private void reportOnce(Runnable report) {
+    void reportOnce(Runnable report) {
         synchronized (this) {
             if (reported) {
                 return;
