@@ -21,7 +21,7 @@ public final class NativeMemory implements AutoCloseable {
 
     private final int bytes;
     private Pointer memory;
-    private ByteBuffer buffer;
+    private final ByteBuffer buffer;
 
     /**
      * Allocates memory.
@@ -72,7 +72,6 @@ public final class NativeMemory implements AutoCloseable {
         if (memory != null) {
             Pointer freed = memory;
             memory = null;
-            buffer = null;
             Pointer.free(freed);
             HELD.addAndGet(-bytes);
         }
