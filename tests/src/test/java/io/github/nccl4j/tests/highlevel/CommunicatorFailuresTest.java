@@ -324,6 +324,19 @@ class CommunicatorFailuresTest {
         });
     }
 
+    /** The failure of any of them is thrown, and no communicator is handed out. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void creationOfSeveralEndsAtDeadlineIfARankDoesNotJoin(boolean blocking) {
+        UniqueId id = UniqueId.create();
+        CommunicatorBuilder builder = builder(blocking).deadline(Duration.ofMillis(300));
+        List<Device> devices = List.of(Device.host(), Device.host());
+        NcclTimeoutException failure =
+                assertThrows(NcclTimeoutException.class, () -> builder.createAll(id, 0, 3, devices));
+        assertTrue(failure.getMessage().contains("0.3 s"), failure.getMessage());
+        assertEquals(0, failure.rank());
+    }
+
     /** Waits until a communicator is in a call of another thread. */
     private static void awaitCall(Communicator communicator) throws InterruptedException {
         Waiting.until("a call of another thread", () -> {

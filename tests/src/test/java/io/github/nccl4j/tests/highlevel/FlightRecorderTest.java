@@ -2,6 +2,7 @@ package io.github.nccl4j.tests.highlevel;
 
 import static io.github.nccl4j.tests.highlevel.RankThreads.STREAM;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -18,11 +19,17 @@ import io.github.nccl4j.highlevel.NcclRemoteException;
 import io.github.nccl4j.highlevel.PreMulSum;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.testing.TestLog;
+import io.github.nccl4j.testing.Waiting;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
 import java.util.List;
 import java.util.OptionalInt;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -136,6 +143,32 @@ class FlightRecorderTest {
             group.close();
             assertThrows(IllegalArgumentException.class, () -> communicator.broadcast(one, 1, STREAM));
             assertEquals(0, communicator.flightRecorder().recorded());
+        }
+    }
+
+    @Test
+    void theCallInWhichAThreadWaitsIsTold() throws Exception {
+        List<Communicator> both = Communicator.createAll(List.of(Device.host(), Device.host()));
+        Instant before = Instant.now().truncatedTo(ChronoUnit.MILLIS);
+        FutureTask<Communicator> split = new FutureTask<>(() -> both.get(0).split(0, 0));
+        try {
+            String idle = both.get(0).flightRecorder().toJson();
+            assertFalse(idle.contains("\"call\""), idle);
+            new Thread(split).start();
+            String waits = Waiting.value(
+                    "a call that waits",
+                    () -> both.get(0).flightRecorder().toJson(),
+                    json -> json.contains("\"call\": \"ncclCommSplit\""));
+            Matcher called = Pattern.compile("\"called\": \"([^\"]+)\"").matcher(waits);
+            assertTrue(called.find(), waits);
+            Instant time = Instant.parse(called.group(1));
+            assertFalse(time.isBefore(before) || time.isAfter(Instant.now()), time + " is not after " + before);
+            both.get(1).split(0, 0).close();
+            split.get(1, TimeUnit.MINUTES).close();
+            idle = both.get(0).flightRecorder().toJson();
+            assertFalse(idle.contains("\"call\""), idle);
+        } finally {
+            both.forEach(Communicator::abort);
         }
     }
 
