@@ -12,28 +12,13 @@
 #include <atomic>
 #include <thread>
 
+#include "child.h"
 #include "connected.h"
 #include "protocol/bootstrap.h"
 #include "testthread.h"
 
 namespace host {
 namespace {
-
-/** Runs the body in a child that then ends; one that hangs is ended after 20 s. Returns its process. */
-template <class Body>
-pid_t inChild(Body&& body) {
-  pid_t child = fork();
-  if (child != 0) return child;
-  signal(SIGALRM, SIG_DFL);
-  alarm(20);
-  _exit(body());
-}
-
-int statusOf(pid_t child) {
-  int status = -1;
-  EXPECT_EQ(child, waitpid(child, &status, 0));
-  return status;
-}
 
 TEST(ForkTest, AChildDoesNotHideTheEndOfAConnection) {
   auto [mine, theirs] = newStream();

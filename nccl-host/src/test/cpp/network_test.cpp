@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "child.h"
 #include "connected.h"
 #include "protocol/bootstrap.h"
 #include "testthread.h"
@@ -145,6 +146,8 @@ class HostsTest : public testing::Test {
     if (!loopback().address.valid()) GTEST_SKIP() << "needs the loopback interface";
   }
 
+  void TearDown() override { setEncryptionKey(nullptr); }
+
   ScopedVariable names{"NCCL_SOCKET_IFNAME", "=lo"};
   ScopedVariable hostId{"NCCL_HOSTID", "first"};
 
@@ -183,6 +186,20 @@ class HostsTest : public testing::Test {
     for (ncclComm_t comm : comms) await(comm);
   }
 };
+
+/** Without and with encryption. */
+class ConnectedHostsTest : public HostsTest, public testing::WithParamInterface<bool> {
+ protected:
+  void SetUp() override {
+    HostsTest::SetUp();
+    if (!GetParam()) return;
+    std::string failure = failureOf([] { setEncryptionKey("key"); });
+    if (!failure.empty()) GTEST_SKIP() << failure;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    EveryTest, ConnectedHostsTest, testing::Bool(), [](const auto& info) { return info.param ? "Encrypted" : "Plain"; });
 
 TEST_F(HostsTest, AConnectionIsProven) {
   Interface lo = loopback();
@@ -260,6 +277,38 @@ TEST_F(HostsTest, ARankOfAnotherHostNeedsAnIdForIt) {
   EXPECT_NE(std::string::npos, failure.find("5: rank 1 of 2 is on another host")) << failure;
 }
 
+TEST_F(HostsTest, RanksWithoutTheSameKeyAreRefused) {
+  if (!failureOf([] { setEncryptionKey("key"); }).empty()) GTEST_SKIP() << "this system has no OpenSSL 3";
+  struct Case {
+    const char* keyOfId;
+    const char* keyOfRank;
+    const char* text;
+  };
+  for (const Case& one : {Case{"key", "Key", "a key for ncclSetEncryption, and process %d, which made the unique id, has another one"},
+                          Case{"key", nullptr, "no key for ncclSetEncryption, and process %d, which made the unique id, has a key"},
+                          Case{nullptr, "key", "a key for ncclSetEncryption, and process %d, which made the unique id, has no key"}}) {
+    setEncryptionKey(one.keyOfId);
+    hostId.set("first");
+    ncclUniqueId id = makeUniqueId(Reach::OtherHosts);
+    std::string reason = format(one.text, getpid());
+    pid_t child = inChild([&] {
+      setEncryptionKey(one.keyOfRank);
+      hostId.set("second");
+      Comm comm(1, 2, 0, {});
+      std::string failure = failureOf([&] { connectRanks(comm, id); });
+      EXPECT_EQ(0u, failure.find("5: rank 1 of 2 (pid " + std::to_string(getpid()) + ") has ")) << failure;
+      EXPECT_NE(std::string::npos, failure.find(reason)) << failure;
+      return testing::Test::HasFailure() ? 1 : 0;
+    });
+    // This rank needs no network to the server, which tells it of the other one.
+    Comm comm(0, 2, 0, {});
+    std::string failure = failureOf([&] { connectRanks(comm, id); });
+    EXPECT_EQ(0u, failure.find("5: rank 1 of 2 (pid " + std::to_string(child) + ") has ")) << failure;
+    EXPECT_NE(std::string::npos, failure.find(reason)) << failure;
+    EXPECT_EQ(0, statusOf(child));
+  }
+}
+
 TEST_F(HostsTest, NobodyAtTheAddressIsReported) {
   UniqueIdLayout layout = UniqueIdLayout::make();
   Interface lo = loopback();
@@ -273,7 +322,7 @@ TEST_F(HostsTest, NobodyAtTheAddressIsReported) {
   EXPECT_EQ(0u, failure.find("6: rank 1 of 2 could not join at " + layout.address.text())) << failure;
 }
 
-TEST_F(HostsTest, OnlyRanksOfAnotherHostUseTheNetwork) {
+TEST_P(ConnectedHostsTest, OnlyRanksOfAnotherHostUseTheNetwork) {
   std::vector<ncclComm_t> comms = connect({"first", "first", "second", "second"});
   for (int rank = 0; rank < 4; rank++) {
     std::shared_ptr<Comm> comm = findComm(comms[static_cast<size_t>(rank)]);
@@ -287,7 +336,7 @@ TEST_F(HostsTest, OnlyRanksOfAnotherHostUseTheNetwork) {
   for (ncclComm_t comm : comms) ncclCommAbort(comm);
 }
 
-TEST_F(HostsTest, CollectivesAndMessagesOfAllSizes) {
+TEST_P(ConnectedHostsTest, CollectivesAndMessagesOfAllSizes) {
   for (const std::vector<const char*>& hosts :
        {std::vector<const char*>{"first", "second"}, {"first", "first", "second", "second"}, {"a", "b", "c"}, {"a", "b", "a", "b"}}) {
     std::vector<ncclComm_t> comms = connect(hosts);
@@ -333,7 +382,7 @@ TEST_F(HostsTest, CollectivesAndMessagesOfAllSizes) {
   }
 }
 
-TEST_F(HostsTest, PutsAndSignals) {
+TEST_P(ConnectedHostsTest, PutsAndSignals) {
   std::vector<ncclComm_t> comms = connect({"first", "second"});
   constexpr size_t kCount = 300'000, kBytes = kCount * sizeof(int32_t);
   std::vector<void*> memory(2);
@@ -359,7 +408,7 @@ TEST_F(HostsTest, PutsAndSignals) {
   for (void* one : memory) ncclMemFree(one);
 }
 
-TEST_F(HostsTest, ElementsThatWereSentArriveAfterTheirSenderHasLeft) {
+TEST_P(ConnectedHostsTest, ElementsThatWereSentArriveAfterTheirSenderHasLeft) {
   std::vector<ncclComm_t> comms = connect({"first", "second"});
   constexpr size_t kCount = 4'000'000;
   std::vector<int32_t> sent(kCount, 3), got(kCount);
@@ -377,7 +426,7 @@ TEST_F(HostsTest, ElementsThatWereSentArriveAfterTheirSenderHasLeft) {
   ncclCommDestroy(comms[1]);
 }
 
-TEST_F(HostsTest, AMismatchAndTheEndOfARankAreReported) {
+TEST_P(ConnectedHostsTest, AMismatchAndTheEndOfARankAreReported) {
   std::vector<ncclComm_t> comms = connect({"first", "second"});
   int32_t values[2] = {};
   ncclGroupStart();

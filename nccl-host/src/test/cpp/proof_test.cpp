@@ -66,6 +66,46 @@ TEST(ProofTest, MessagesMayArriveInPieces) {
   EXPECT_EQ(Step::Proven, accepting);
 }
 
+TEST(ProofTest, AConnectionBetweenHostsIsEncryptedWithAKey) {
+  if (!failureOf([] { setEncryptionKey("key"); }).empty()) GTEST_SKIP() << "this system has no OpenSSL 3";
+  for (Link link : {Link::Any, Link::Local, Link::Network}) {
+    Ends ends, relayed;
+    Proof one(kSecret, "name", link), other(kSecret, "name", link);
+    Step connecting = Step::Waiting, accepting = Step::Waiting;
+    std::string seen;
+    auto relay = [&] {
+      std::string bytes = bytesAt(ends.accepting);
+      if (!bytes.empty()) send(relayed.connecting, bytes);
+      seen = bytes;
+      bytes = bytesAt(relayed.connecting);
+      if (!bytes.empty()) send(ends.accepting, bytes);
+    };
+    for (int turn = 0; turn < 20 && (connecting == Step::Waiting || accepting == Step::Waiting); turn++) {
+      if (connecting == Step::Waiting) connecting = one.connect(ends.connecting);
+      if (accepting == Step::Waiting) accepting = other.accept(relayed.accepting);
+      relay();
+    }
+    ASSERT_EQ(Step::Proven, connecting);
+    ASSERT_EQ(Step::Proven, accepting);
+    send(ends.connecting, "elements");
+    relay();
+    EXPECT_EQ(link == Link::Network, seen.find("elements") == std::string::npos);
+    EXPECT_EQ("elements", bytesAt(relayed.accepting));
+  }
+  // Of two processes with and without a key; those that are not of one communicator need not have the same.
+  for (Link link : {Link::Any, Link::Local, Link::Network}) {
+    Ends ends;
+    setEncryptionKey("key");
+    Proof one(kSecret, "name", link);
+    setEncryptionKey(nullptr);
+    Proof other(kSecret, "name", link);
+    one.connect(ends.connecting);
+    other.accept(ends.accepting);
+    EXPECT_EQ(link == Link::Any ? Step::Proven : Step::OtherKey, one.connect(ends.connecting));
+    EXPECT_EQ(link == Link::Any ? Step::Proven : Step::OtherKey, other.accept(ends.accepting));
+  }
+}
+
 TEST(ProofTest, AnEndThatOnlyGuessesIsRefused) {
   for (bool guesserAccepts : {true, false}) {
     Ends ends;

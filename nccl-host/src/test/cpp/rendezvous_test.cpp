@@ -191,7 +191,7 @@ TEST_F(ServerTest, ARankOfALaterLibraryIsNamed) {
     strcpy(greeting.library, "9.9.9");
     Fd second;
     ASSERT_EQ(Connect::Done, connectTo(socketName(layout.name), second));
-    Proof proof(layout.secret, socketName(layout.name), greeting);
+    Proof proof(layout.secret, socketName(layout.name), Link::Local, greeting);
     Proof::Step step;
     while ((step = proof.connect(second)) == Proof::Step::Waiting) std::this_thread::yield();
     EXPECT_EQ(Proof::Step::OtherLibrary, step);

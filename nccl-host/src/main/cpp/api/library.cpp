@@ -37,9 +37,9 @@ extern "C" ncclResult_t ncclGetVersion(int* version) {
 }
 HOST_PROFILER_ALIAS(ncclGetVersion)
 
-// This engine encrypts nothing, so it refuses a key.
 extern "C" ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t* config) {
   return guarded([&]() -> ncclResult_t {
+    // As NCCL, which sets nothing then.
     if (config == nullptr) return ncclSuccess;
     ncclEncryptionConfig_t known = NCCL_ENCRYPTION_CONFIG_INITIALIZER;
     size_t size;
@@ -52,18 +52,23 @@ extern "C" ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t* config) 
           size, config->magic, NCCL_API_MAGIC);
     }
     memcpy(&known, config, std::min(size, sizeof known));
-    if (known.mode == NCCL_ENCRYPTION_MODE_NONE) return ncclSuccess;
-    if (known.mode != NCCL_ENCRYPTION_MODE_PSK) {
+    if (known.mode != NCCL_ENCRYPTION_MODE_NONE && known.mode != NCCL_ENCRYPTION_MODE_PSK) {
       fail(ncclInvalidArgument, "SetEncryption : config->mode is %d, but must be in 0..1", known.mode);
     }
     constexpr size_t kLeast = 32;
     size_t length = known.psk == nullptr ? 0 : strnlen(known.psk, kLeast);
-    if (length < kLeast) {
+    bool encrypts = known.mode == NCCL_ENCRYPTION_MODE_PSK;
+    if (encrypts && length < kLeast) {
       fail(
           ncclInvalidArgument, "SetEncryption : config->psk has %zu characters, but must have at least %zu", length,
           kLeast);
     }
-    fail(ncclInvalidUsage, "SetEncryption : the host engine has no TLS, its connections would not be encrypted");
+    if (!encryptionKeyIsUsed()) {
+      setEncryptionKey(encrypts ? known.psk : nullptr);
+    } else if (encrypts || encryptionKey()) {
+      fail(ncclInvalidUsage, "SetEncryption : must be called before the first unique id and communicator of the process");
+    }
+    return ncclSuccess;
   });
 }
 HOST_PROFILER_ALIAS(ncclSetEncryption)

@@ -139,13 +139,14 @@ class Bootstrap {
           "own host: set NCCL_SOCKET_IFNAME in all processes, before ncclGetUniqueId",
           comm_.rank, comm_.ranks, static_cast<int>(id_.pid));
     }
-    Proof proof(id_.secret, socketName(id_.name), Greeting::make(comm_.rank, comm_.ranks));
+    Proof proof(id_.secret, socketName(id_.name), isAtServer() ? Link::Local : Link::Network, Greeting::make(comm_.rank, comm_.ranks));
     Proof::Step step;
     while ((step = proof.connect(server_)) == Proof::Step::Waiting) {
       serverEvents_ = proof.connectEvents();
       waitFor({}, 1000);
     }
     serverEvents_ = POLLIN;
+    if (step == Proof::Step::OtherKey) throw Failure(ncclInvalidUsage, describeOtherKey(Greeting::make(comm_.rank, comm_.ranks), id_, proof.greeting().kind));
     if (step != Proof::Step::Proven && !isAtServer()) {
       fail(
           ncclRemoteError,
@@ -331,7 +332,7 @@ class Bootstrap {
     }
     if (result == Connect::TryAgain) return false;
     if (result == Connect::Refused) failForRank(rank);
-    reaching_.push_back({rank, kind, std::move(socket), Proof(id_.secret, name)});
+    reaching_.push_back({rank, kind, std::move(socket), Proof(id_.secret, name, peer(rank).onOtherHost ? Link::Network : Link::Local)});
     return true;
   }
 
@@ -349,6 +350,9 @@ class Bootstrap {
     for (Reaching& reaching : reaching_) {
       Proof::Step step = reaching.proof.connect(reaching.fd);
       if (step == Proof::Step::Waiting) continue;
+      if (step == Proof::Step::OtherKey) {
+        fail(ncclInvalidUsage, "ranks %d and %d have set different keys by ncclSetEncryption", reaching.rank, comm_.rank);
+      }
       if (step != Proof::Step::Proven) failForRank(reaching.rank);
       finish(reaching);
       complete++;
@@ -410,7 +414,7 @@ class Bootstrap {
     }
     for (int i = 0; networkListener_.valid() && i < kAcceptTurn && acceptFromNetwork(networkListener_, fd); i++) {
       if (!fd.valid()) continue;
-      arriving_.push_back(std::make_unique<Arriving>(std::move(fd), Proof(id_.secret, socketName(ownName_)), true));
+      arriving_.push_back(std::make_unique<Arriving>(std::move(fd), Proof(id_.secret, socketName(ownName_), Link::Network), true));
     }
     int complete = 0;
     for (auto& arriving : arriving_) {
@@ -487,6 +491,14 @@ std::string describeOtherLibrary(const Greeting& rank, const UniqueIdLayout& id)
       "rank %d of %d (pid %d) uses %s, but process %d made the unique id with %s: all ranks must use the same library",
       rank.rank, rank.ranks, rank.pid, describeLibrary(rank.protocol, rank.library).c_str(), id.pid,
       describeLibrary(id.protocol, id.library).c_str());
+}
+
+std::string describeOtherKey(const Greeting& rank, const UniqueIdLayout& id, uint32_t kindOfId) {
+  auto keyOf = [](uint32_t kind) { return kind == kWithoutKey ? "no key" : "a key"; };
+  bool both = rank.kind == kindOfId;
+  return format(
+      "rank %d of %d (pid %d) has %s for ncclSetEncryption, and process %d, which made the unique id, has %s: all ranks must set the same",
+      rank.rank, rank.ranks, rank.pid, keyOf(rank.kind), id.pid, both ? "another one" : keyOf(kindOfId));
 }
 
 UniqueIdLayout UniqueIdLayout::make() {

@@ -75,6 +75,9 @@ std::string socketName(const char* bytes, const char* prefix = "nccl4j-");
 /** The error of a rank whose library is not that of the id. */
 std::string describeOtherLibrary(const Greeting& rank, const UniqueIdLayout& id);
 
+/** The error of a rank whose encryption key is not that of the process that made the id. `kindOfId`: of the greeting of that process. */
+std::string describeOtherKey(const Greeting& rank, const UniqueIdLayout& id, uint32_t kindOfId);
+
 enum class HelloKind : uint32_t { Join = 1, Cancel };
 
 /** The message of a rank to the server after the proofs. */

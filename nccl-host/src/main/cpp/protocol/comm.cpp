@@ -338,8 +338,7 @@ void Comm::readEndReason(Peer& peer, const char* during) {
   readControl(peer, during);
   if (peer.onOtherHost && !peer.control.isOver() && peerFailure() == nullptr) {
     // The reason arrives by another connection, and may be late.
-    pollfd polled{peer.control.fd.get(), POLLIN, 0};
-    poll(&polled, 1, kLateMillis);
+    awaitInput(peer.control.fd.get(), kLateMillis);
     readControl(peer, during);
   }
   if (peer.control.announcedClose) return;
@@ -351,8 +350,7 @@ void Comm::readEndReasonOfLane(Peer& peer, const char* during) {
   readControl(peer, during);
   if (!peer.control.isOver() && peerFailure() == nullptr) {
     // The streams of a rank that dies end one after the other.
-    pollfd polled{peer.control.fd.get(), POLLIN, 0};
-    poll(&polled, 1, kEndMillis);
+    awaitInput(peer.control.fd.get(), kEndMillis);
     readControl(peer, during);
   }
   if (!peer.control.isOver()) {

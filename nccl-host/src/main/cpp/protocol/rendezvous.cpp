@@ -33,7 +33,7 @@ struct Joined {
   std::string out;  // not yet accepted by the socket
 
   Joined(Fd socket, const UniqueIdLayout& id, bool network)
-      : fd(std::move(socket)), proof(id.secret, socketName(id.name)), fromNetwork(network) {}
+      : fd(std::move(socket)), proof(id.secret, socketName(id.name), network ? Link::Network : Link::Local), fromNetwork(network) {}
   bool hasJoined() const { return helloBytes == sizeof hello; }
   bool connected() const { return reportBytes == sizeof report; }
 };
@@ -108,17 +108,19 @@ class Server {
       case Proof::Step::Waiting: break;
       case Proof::Step::Proven: from.proven = true; break;
       case Proof::Step::Refused: from.ended = true; break;
-      case Proof::Step::OtherLibrary: refuseOtherLibrary(from); break;
+      case Proof::Step::OtherLibrary: refuse(from, describeOtherLibrary(from.proof.greeting(), id_)); break;
+      case Proof::Step::OtherKey: refuse(from, describeOtherKey(from.proof.greeting(), id_, Greeting::make().kind)); break;
     }
   }
 
-  void refuseOtherLibrary(Joined& from) {
+  /** For a rank that knows why. */
+  void refuse(Joined& from, const std::string& why) {
     const Greeting& greeting = from.proof.greeting();
     from.ended = true;
     came_++;
     if (greeting.ranks > 0) expect(greeting.ranks);
     deadline_ = std::min(deadline_, now() + initTimeout());
-    broken(ncclInvalidUsage, describeOtherLibrary(greeting, id_));
+    broken(ncclInvalidUsage, why);
     closeWhenAllKnow();
   }
 
@@ -323,6 +325,7 @@ class Server {
 
 ncclUniqueId makeUniqueId(Reach reach) {
   UniqueIdLayout layout = UniqueIdLayout::make();
+  encryptionKey();  // is no longer changed
   Fd network;
   if (reach != Reach::OwnHost) {
     Interface interface = ownInterface();

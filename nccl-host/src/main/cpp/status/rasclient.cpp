@@ -155,7 +155,7 @@ std::string rasSocketName(uint64_t process) {
   return socketName(hmac(secretOf(process), {"name"}).data(), "nccl4j-ras-");
 }
 
-Proof rasProof(uint64_t process) { return Proof(secretOf(process), rasSocketName(process)); }
+Proof rasProof(uint64_t process) { return Proof(secretOf(process), rasSocketName(process), Link::Any); }
 
 /* The collection. */
 

@@ -27,6 +27,7 @@ Greeting Greeting::make(int rank, int ranks) {
   greeting.rank = rank;
   greeting.ranks = ranks;
   greeting.pid = currentProcess();
+  if (encryptionKey()) greeting.kind = kWithKey;
   static_assert(sizeof kLibrary <= sizeof greeting.library, "fits a greeting");
   memcpy(greeting.library, kLibrary, sizeof kLibrary);
   randomBytes(greeting.challenge.data(), greeting.challenge.size());
@@ -41,8 +42,8 @@ std::string describeLibrary(uint32_t protocol, const char (&library)[24]) {
   return format("nccl4j %s (protocol %u)", name.c_str(), protocol);
 }
 
-Proof::Proof(const Digest& secret, std::string name, const Greeting& own)
-    : secret_(secret), name_(std::move(name)), own_(own) {}
+Proof::Proof(const Digest& secret, std::string name, Link link, const Greeting& own)
+    : secret_(secret), name_(std::move(name)), link_(link), own_(own) {}
 
 /** True when the whole message is there. It may arrive in pieces. */
 bool Proof::receive(const Fd& socket, void* message, size_t size) {
@@ -62,7 +63,25 @@ Digest Proof::tag(const char* label, const Greeting& connected, const Greeting& 
   return hmac(secret_, {label, name_, bytesOf(connected), bytesOf(accepted)});
 }
 
+/** Begins or continues what follows the proofs. */
+Proof::Step Proof::encrypt(const Fd& socket, Tls::Side side) {
+  known_ = true;
+  std::optional<Digest> key = encryptionKey();
+  if (link_ != Link::Any && theirs_.greeting.kind != own_.kind) return Step::OtherKey;
+  if (link_ != Link::Network || !key) return Step::Proven;
+  if (!tls_) tls_ = std::make_shared<Tls>(side, hmac(*key, {"nccl4j TLS", std::string(secret_.data(), secret_.size())}));
+  switch (tls_->handshake(socket.get())) {
+    case Tls::Step::Waiting: return Step::Waiting;
+    case Tls::Step::Ended: return Step::Refused;
+    case Tls::Step::Refused: return Step::OtherKey;
+    case Tls::Step::Done: break;
+  }
+  host::encrypt(socket, std::move(tls_));
+  return Step::Proven;
+}
+
 Proof::Step Proof::connect(const Fd& socket) {
+  if (known_) return encrypt(socket, Tls::Side::Connects);
   if (!greeted_) {
     // The buffers of a new connection have space; one to another host may not stand yet.
     long sent = sendSome(socket.get(), &own_, sizeof own_);
@@ -76,10 +95,12 @@ Proof::Step Proof::connect(const Fd& socket) {
   if (!complete) return ended_ ? Step::Refused : Step::Waiting;
   if (!areEqual(theirs_.tag, tag("accept", own_, other))) return Step::Refused;
   Digest proof = tag("connect", own_, other);
-  return sendSome(socket.get(), proof.data(), proof.size()) == static_cast<long>(proof.size()) ? Step::Proven : Step::Refused;
+  if (sendSome(socket.get(), proof.data(), proof.size()) != static_cast<long>(proof.size())) return Step::Refused;
+  return encrypt(socket, Tls::Side::Connects);
 }
 
 Proof::Step Proof::accept(const Fd& socket) {
+  if (known_) return encrypt(socket, Tls::Side::Accepts);
   Greeting& other = theirs_.greeting;
   if (!greeted_) {
     bool complete = receive(socket, &other, sizeof other);
@@ -95,12 +116,12 @@ Proof::Step Proof::accept(const Fd& socket) {
     received_ = 0;
   }
   if (!receive(socket, tag_.data(), tag_.size())) return ended_ ? Step::Refused : Step::Waiting;
-  return areEqual(tag_, tag("connect", other, own_)) ? Step::Proven : Step::Refused;
+  return areEqual(tag_, tag("connect", other, own_)) ? encrypt(socket, Tls::Side::Accepts) : Step::Refused;
 }
 
 bool connectProven(const Digest& secret, const std::string& name, double seconds, Fd& out, const NetworkAddress* address) {
   double deadline = now() + seconds;
-  Proof proof(secret, name);
+  Proof proof(secret, name, address != nullptr ? Link::Network : Link::Local);
   Fd socket;
   for (;;) {
     if (!socket.valid() && address != nullptr) socket = connectTo(*address);

@@ -5,6 +5,9 @@
 // anything else: each sends a random challenge, and a hash of both challenges with the secret as key. The hashes of the two ends
 // differ in a label, so that none can be sent back; they cover the name of the socket, so that none is valid for another one.
 //
+// A connection between hosts is encrypted after the proofs if this process has an encryption key: by TLS, whose key is a hash of that key
+// and the secret.
+//
 // The first message also tells the protocol and the library, in a place that is the same in all versions: processes with different
 // libraries tell each other so.
 #pragma once
@@ -23,11 +26,14 @@ namespace host {
 /** The release of nccl4j that this library belongs to. */
 constexpr char kLibrary[] = "0.1.0-SNAPSHOT";
 
+/** Kinds of greetings: whether the process has an encryption key. */
+constexpr uint32_t kWithoutKey = 1, kWithKey = 2;
+
 /** First message of both ends. The fields before the challenge stay as they are in all protocols. */
 struct Greeting {
   uint32_t magic = kWireMagic;
   uint32_t protocol = kWireVersion;
-  uint32_t kind = 1;
+  uint32_t kind = kWithoutKey;
   int32_t rank = 0;  // of a rank that joins a server; with ranks and pid for an error message only
   int32_t ranks = 0;
   int32_t pid = 0;
@@ -42,25 +48,33 @@ static_assert(sizeof(Greeting) == 80, "no padding in messages");
 /** Names a library: "nccl4j 0.1.0 (protocol 15)". */
 std::string describeLibrary(uint32_t protocol, const char (&library)[24]);
 
+/** The processes that a connection joins. */
+enum class Link {
+  Any,      // of this host; both may have other encryption keys
+  Local,    // of one host and one communicator: both have an encryption key, or none
+  Network,  // of two hosts: encrypted if both have the same key
+};
+
 /** One end of a connection, until both ends have proven that they know the secret. */
 class Proof {
  public:
   /** `name` is that of the socket of the end that accepts. */
-  Proof(const Digest& secret, std::string name, const Greeting& own = Greeting::make());
+  Proof(const Digest& secret, std::string name, Link link = Link::Local, const Greeting& own = Greeting::make());
 
   enum class Step {
     Waiting,       // for the other end
     Proven,
     Refused,       // the other end has ended, or does not know the secret
     OtherLibrary,  // that of greeting()
+    OtherKey,      // the encryption keys of the processes differ, or one has none
   };
 
-  /** Continues at the end that connected, or accepted, without waiting. */
+  /** Continues at the end that connected, or accepted, without waiting. Once proven, the socket is encrypted if it is to be. */
   Step connect(const Fd& socket);
   Step accept(const Fd& socket);
 
   /** The events to poll for at the end that connected. */
-  short connectEvents() const { return greeted_ ? POLLIN : POLLIN | POLLOUT; }
+  short connectEvents() const { return greeted_ && !(tls_ && tls_->sends()) ? POLLIN : POLLIN | POLLOUT; }
 
   /** The greeting of the other end. Not proven to come from it if the library is another one. */
   const Greeting& greeting() const { return theirs_.greeting; }
@@ -74,15 +88,19 @@ class Proof {
   bool receive(const Fd& socket, void* message, size_t size);
   bool isOtherLibrary() const;
   Digest tag(const char* label, const Greeting& connected, const Greeting& accepted) const;
+  Step encrypt(const Fd& socket, Tls::Side side);
 
   Digest secret_;
   std::string name_;
+  Link link_;
   Greeting own_;
   Answer theirs_;  // of an end that connected, the greeting only
   Digest tag_ = {};
   size_t received_ = 0;
   bool greeted_ = false;
+  bool known_ = false;  // the other end knows the secret
   bool ended_ = false;
+  std::shared_ptr<Tls> tls_;
 };
 
 /**

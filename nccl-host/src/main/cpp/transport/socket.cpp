@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <fstream>
 
 #include "base/error.h"
@@ -21,8 +23,23 @@
 namespace host {
 namespace {
 
-/** By number: true if an Fd owns it. Never destroyed, because Fds of threads and singletons are not. */
-std::vector<bool>& descriptors = *new std::vector<bool>;
+struct Descriptor {
+  bool owned = false;  // by an Fd
+  std::shared_ptr<Tls> tls;
+};
+
+/** By number. Never destroyed, because Fds of threads and singletons are not. */
+std::vector<Descriptor>& descriptors = *new std::vector<Descriptor>;
+
+/** True once a descriptor has a Tls: the others are not looked up before. */
+std::atomic<bool> anyEncrypted{false};
+
+std::shared_ptr<Tls> tlsOf(int fd) {
+  if (!anyEncrypted.load(std::memory_order_relaxed) || fd < 0) return nullptr;
+  std::lock_guard<std::mutex> lock(lockOfDescriptors());
+  auto at = static_cast<size_t>(fd);
+  return at < descriptors.size() ? descriptors[at].tls : nullptr;
+}
 
 socklen_t abstractAddress(const std::string& name, sockaddr_un& address) {
   memset(&address, 0, sizeof address);
@@ -145,20 +162,20 @@ Fd::Fd(int fd) : fd_(fd) {
   if (fd_ < 0) return;
   size_t at = static_cast<size_t>(fd_);
   if (descriptors.size() <= at) descriptors.resize(at + 1);
-  descriptors[at] = true;
+  descriptors[at].owned = true;
 }
 
 void Fd::reset() {
   if (fd_ < 0) return;
   std::lock_guard<std::mutex> lock(lockOfDescriptors());
-  descriptors[static_cast<size_t>(fd_)] = false;
+  descriptors[static_cast<size_t>(fd_)] = {};
   close(fd_);
   fd_ = -1;
 }
 
 void replaceDescriptors() {
   auto next = [](size_t from) {
-    while (from < descriptors.size() && !descriptors[from]) from++;
+    while (from < descriptors.size() && !descriptors[from].owned) from++;
     return from;
   };
   size_t first = next(0);
@@ -193,9 +210,16 @@ double now() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
+void encrypt(const Fd& socket, std::shared_ptr<Tls> tls) {
+  std::lock_guard<std::mutex> lock(lockOfDescriptors());
+  descriptors[static_cast<size_t>(socket.get())].tls = std::move(tls);
+  anyEncrypted = true;
+}
+
 Fd duplicate(const Fd& socket) {
   Fd copy = Fd::opened([&] { return fcntl(socket.get(), F_DUPFD_CLOEXEC, 0); });
   if (!copy.valid()) failErrno("cannot duplicate a socket");
+  if (std::shared_ptr<Tls> tls = tlsOf(socket.get())) encrypt(copy, std::move(tls));
   return copy;
 }
 
@@ -241,9 +265,26 @@ void enlargeBuffers(const Fd& socket) {
 }
 
 void pollAll(std::vector<pollfd>& polled, int milliseconds) {
-  if (poll(polled.data(), polled.size(), milliseconds) >= 0 || errno == EINTR) return;
-  if (errno != ENOMEM) failErrno("cannot wait for other ranks");
-  sleepMillisecond();
+  auto mayHaveMore = [](const pollfd& one) {
+    std::shared_ptr<Tls> tls = (one.events & POLLIN) != 0 ? tlsOf(one.fd) : nullptr;
+    return tls && tls->mayHaveMore();
+  };
+  bool encrypted = anyEncrypted.load(std::memory_order_relaxed);
+  if (encrypted && std::any_of(polled.begin(), polled.end(), mayHaveMore)) milliseconds = 0;
+  if (poll(polled.data(), polled.size(), milliseconds) >= 0) {
+    for (pollfd& one : polled) {
+      if (encrypted && mayHaveMore(one)) one.revents |= POLLIN;
+    }
+  } else if (errno == ENOMEM) {
+    sleepMillisecond();
+  } else if (errno != EINTR) {
+    failErrno("cannot wait for other ranks");
+  }
+}
+
+void awaitInput(int fd, int milliseconds) {
+  std::vector<pollfd> polled{{fd, POLLIN, 0}};
+  pollAll(polled, milliseconds);
 }
 
 long sendSome(int fd, const void* data, size_t size) {
@@ -252,6 +293,7 @@ long sendSome(int fd, const void* data, size_t size) {
 }
 
 long sendParts(int fd, iovec* parts, size_t count) {
+  if (std::shared_ptr<Tls> tls = tlsOf(fd)) return tls->send(fd, parts, count);
   msghdr message{};
   message.msg_iov = parts;
   message.msg_iovlen = count;
@@ -275,10 +317,13 @@ long sendWithDescriptor(int fd, const void* data, size_t size, int passed) {
 }
 
 long receiveSome(int fd, void* data, size_t size) {
+  if (std::shared_ptr<Tls> tls = tlsOf(fd)) return tls->receive(fd, data, size);
   return receiveAny([&] { return recv(fd, data, size, MSG_DONTWAIT); });
 }
 
 long receiveWithDescriptor(int fd, void* data, size_t size, Fd& passed) {
+  // No descriptor comes from another host.
+  if (std::shared_ptr<Tls> tls = tlsOf(fd)) return tls->receive(fd, data, size);
   Fd arrived;
   std::unique_lock<std::mutex> lock(lockOfDescriptors());
   long received = receiveAny([&] {

@@ -8,11 +8,13 @@
 #include <stddef.h>
 #include <sys/uio.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/fork.h"
+#include "transport/tls.h"
 
 namespace host {
 
@@ -52,6 +54,9 @@ void randomBytes(void* out, size_t count);
 /** Seconds of a monotonic clock. */
 double now();
 
+/** From now on, the functions of this file pass the bytes of this socket through the Tls, whose handshake is done. */
+void encrypt(const Fd& socket, std::shared_ptr<Tls> tls);
+
 /** A second descriptor of the same socket. */
 Fd duplicate(const Fd& socket);
 
@@ -79,6 +84,9 @@ void enlargeBuffers(const Fd& socket);
 
 /** As poll(), but throws on errors; a signal may end the wait early. */
 void pollAll(std::vector<pollfd>& polled, int milliseconds);
+
+/** Waits at most so long until the socket has bytes, or has ended. */
+void awaitInput(int fd, int milliseconds);
 
 /**
  * Sends without waiting. Returns the number of bytes, 0 if the call would block, or -1 if the connection is broken.

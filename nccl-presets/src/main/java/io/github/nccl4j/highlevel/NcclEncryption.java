@@ -8,8 +8,10 @@ import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.SecretFile;
 import io.github.nccl4j.library.StructInitializers;
+import io.github.nccl4j.library.SystemText;
 import io.github.nccl4j.nccl.ncclEncryptionConfig_t;
 import java.io.IOException;
+import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
@@ -26,18 +28,23 @@ import org.bytedeco.javacpp.Loader;
  * }
  * }</pre>
  *
- * <p><b>Scope.</b> NCCL encrypts the connections by which ranks find each other, and data on its own socket network.
- * NCCL does not encrypt data on InfiniBand and RoCE, NVLink, shared memory, and networks of plugins. The program
- * transfers the unique id; the store of {@link io.github.nccl4j.launch.TcpStore} encrypts with a secret of its own.
+ * <p><b>Without code.</b> If the environment variable {@value #FILE_VARIABLE} names a file, {@link UniqueId#create} and
+ * the first creation of a communicator call {@link #enable(Path)}, and throw its exceptions.
  *
- * <p><b>Builds without TLS.</b> NCCL has TLS only if it was built with OpenSSL 3. A build without TLS also accepts the
+ * <p><b>Scope.</b> NCCL encrypts the connections by which ranks find each other, and data on its own socket network.
+ * NCCL does not encrypt data on InfiniBand and RoCE, NVLink, shared memory, and networks of plugins. The host engine
+ * encrypts all connections between hosts. The program transfers the unique id; the store of
+ * {@link io.github.nccl4j.launch.TcpStore} encrypts with a secret of its own.
+ *
+ * <p><b>Builds without TLS.</b> The host engine has TLS. NCCL has TLS only if it was built with OpenSSL 3. A build without TLS also accepts the
  * key, and fails at the first connection. Therefore {@link #enable(byte[])} reads the library's file, and refuses a
  * library that was built without TLS or whose file does not show it. NVIDIA's package nvidia-nccl-cu13 2.32.3 was
  * built without TLS.
  *
  * <p><b>The key.</b> A key has at least {@value #SHORTEST_KEY} bytes and no zero byte, since C reads it as a string.
  * No message, log or record of nccl4j contains the key. {@code enable} fills the arrays and the native memory with the
- * key with zeros before it returns, also when it throws. NCCL keeps a copy for the life of the process.
+ * key with zeros before it returns, also when it throws. NCCL keeps a copy for the life of the process, the host engine a
+ * SHA-256 digest.
  *
  * <p><b>Threads.</b> All methods may be called from any thread. A program must call {@code enable} once, before other
  * threads use NCCL.
@@ -51,6 +58,9 @@ import org.bytedeco.javacpp.Loader;
 public final class NcclEncryption {
     /** The length of the shortest key, in bytes. */
     public static final int SHORTEST_KEY = 32;
+
+    /** The environment variable with the path of a file that has the key. */
+    static final String FILE_VARIABLE = "NCCL4J_ENCRYPTION_KEY_FILE";
 
     private static final String FUNCTION = "ncclSetEncryption";
 
@@ -100,7 +110,7 @@ public final class NcclEncryption {
             return Support.NO_FUNCTION;
         }
         if (library.flavor() == NcclLibrary.Flavor.HOST) {
-            return Support.BUILT_WITHOUT_TLS;
+            return Support.TLS;
         }
         try {
             return LibraryTexts.of(library.path()).map(NcclEncryption::shownBy).orElse(Support.UNKNOWN);
@@ -121,8 +131,8 @@ public final class NcclEncryption {
      * Encrypts all future connections of this process. Not collective, but all processes of a job must pass the same
      * key: a connection between a process with a key and a process without a key fails.
      *
-     * <p>NCCL loads OpenSSL 3 ({@code libssl.so.3}, {@code libcrypto.so.3}) at the first connection. Without OpenSSL
-     * 3, the creation of a communicator fails.
+     * <p>NCCL loads OpenSSL 3 ({@code libssl.so.3}, {@code libcrypto.so.3}) at the first connection; without OpenSSL
+     * 3, the creation of a communicator fails. The host engine loads OpenSSL 3 in this call, and fails here.
      *
      * <p>C function: {@code ncclSetEncryption}, since NCCL 2.32.3.
      *
@@ -131,7 +141,7 @@ public final class NcclEncryption {
      * @throws IllegalStateException if the process has created a unique id or a communicator, or already has a key
      * @throws NcclLibraryException if the library lacks the function, was built without TLS, or does not show how it
      *     was built
-     * @throws NcclResultException if NCCL refuses the key
+     * @throws NcclResultException if NCCL refuses the key, or the host engine finds no OpenSSL 3
      */
     public static void enable(byte[] key) {
         Objects.requireNonNull(key, "key");
@@ -164,6 +174,24 @@ public final class NcclEncryption {
     public static boolean isEnabled() {
         synchronized (NcclEncryption.class) {
             return enabled;
+        }
+    }
+
+    /** Sets the key of {@value #FILE_VARIABLE}, once. Comes before each unique id and communicator. */
+    static void enableFromEnvironment() {
+        String file = System.getenv(FILE_VARIABLE);
+        if (file == null || file.isEmpty() || isEnabled()) {
+            return;
+        }
+        try {
+            synchronized (NcclEncryption.class) {
+                // Another thread may have been faster.
+                if (!enabled) {
+                    enable(SystemText.path(file));
+                }
+            }
+        } catch (IOException | InvalidPathException unreadable) {
+            throw new IllegalArgumentException(FILE_VARIABLE + " can't be read: " + unreadable, unreadable);
         }
     }
 
@@ -205,10 +233,8 @@ public final class NcclEncryption {
         library.require(FUNCTION);
         switch (support()) {
             case BUILT_WITHOUT_TLS ->
-                throw new NcclLibraryException(library + " can't encrypt its connections: it was built without TLS"
-                        + (library.flavor() == NcclLibrary.Flavor.HOST
-                                ? ""
-                                : ". NCCL's sources are built with it by make TLS_BACKEND=OPENSSL3"));
+                throw new NcclLibraryException(library + " can't encrypt its connections: it was built without TLS."
+                        + " NCCL's sources are built with it by make TLS_BACKEND=OPENSSL3");
             case UNKNOWN ->
                 throw new NcclLibraryException("encryption was refused: " + library
                         + " takes a key, but does not show that it was built with TLS");

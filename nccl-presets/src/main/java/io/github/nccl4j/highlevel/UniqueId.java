@@ -41,11 +41,14 @@ public final class UniqueId {
      * @return the id
      * @throws NcclLibraryException if no library can be loaded
      * @throws NcclResultException if NCCL fails, for example because there is no network interface
+     * @throws IllegalArgumentException if NCCL4J_ENCRYPTION_KEY_FILE names no file with a key: see
+     *     {@link NcclEncryption}
      * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html">ncclGetUniqueId</a>
      */
     public static UniqueId create() {
         // May be the first use of NCCL, before which a setting may start its log.
         NcclLibrary.get();
+        NcclEncryption.enableFromEnvironment();
         try (NativeMemory id = new NativeMemory(BYTES)) {
             Status.check(nccl.ncclGetUniqueId(id.address()), "ncclGetUniqueId");
             byte[] bytes = new byte[BYTES];

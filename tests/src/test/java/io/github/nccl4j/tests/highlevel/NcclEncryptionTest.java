@@ -3,6 +3,7 @@ package io.github.nccl4j.tests.highlevel;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.StubLibraries;
@@ -10,6 +11,7 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -124,15 +126,55 @@ class NcclEncryptionTest {
     }
 
     @Test
-    void theHostEngineIsRefused() {
+    void theHostEngineEncrypts() {
         ChildJvm jvm = new ChildJvm().property("nccl4j.engine", "host");
-        String output = run(jvm, "support", "key");
+        String output = run(jvm, "support", "key", "enabled", "unique-id", "key");
+        // A system without OpenSSL 3 cannot encrypt.
+        assumeFalse(output.contains("libssl.so.3 cannot be loaded"), output);
         assertEquals(
                 lines(
-                        "support: BUILT_WITHOUT_TLS",
-                        "key: NcclLibraryException host engine 2.32.3 from PATH can't encrypt its connections: it was built"
-                                + " without TLS"),
-                output.replaceFirst("from \\S+", "from PATH"));
+                        "support: TLS",
+                        "key: done",
+                        "enabled: true",
+                        "unique-id: 128 bytes",
+                        "key: IllegalStateException this process has a key already, which can't be changed"),
+                output);
+    }
+
+    @Test
+    void theHostEngineNeedsOpenSsl() throws IOException {
+        // A library of this name that is none, before the system's.
+        Files.writeString(folder.resolve("libssl.so.3"), "no library");
+        ChildJvm jvm =
+                new ChildJvm().property("nccl4j.engine", "host").environment("LD_LIBRARY_PATH", folder.toString());
+        String output = run(jvm, "key", "enabled");
+        assertTrue(output.startsWith("key: NcclResultException"), output);
+        assertTrue(output.contains("encryption needs OpenSSL 3, whose libssl.so.3 cannot be loaded: "), output);
+        assertTrue(output.contains("enabled: false"), output);
+    }
+
+    @Test
+    void aVariableNamesTheFile() throws IOException {
+        Path key = folder.resolve("variable.key");
+        Files.writeString(key, "v".repeat(40) + "\n");
+        Files.setPosixFilePermissions(key, PosixFilePermissions.fromString("rw-------"));
+        ChildJvm jvm = new ChildJvm()
+                .property("nccl4j.library", library(TLS))
+                .environment("NCCL4J_ENCRYPTION_KEY_FILE", key.toString());
+        assertEquals(
+                lines("enabled: false", "unique-id: 128 bytes", "enabled: true", "unique-id: 128 bytes"),
+                run(jvm, "enabled", "unique-id", "enabled", "unique-id"));
+        assertEquals(lines("32 cafebeef 23203 1 " + "v".repeat(40)), calls());
+        // A rank must not go on without the encryption that was asked for.
+        Files.setPosixFilePermissions(key, PosixFilePermissions.fromString("rw-r--r--"));
+        String readable = run(jvm, "unique-id", "enabled");
+        assertTrue(readable.startsWith("unique-id: IllegalArgumentException "), readable);
+        assertTrue(readable.contains("enabled: false"), readable);
+        Files.delete(key);
+        String missing = run(jvm, "unique-id", "enabled");
+        assertTrue(
+                missing.startsWith("unique-id: IllegalArgumentException NCCL4J_ENCRYPTION_KEY_FILE can't be read: "),
+                missing);
     }
 
     @Test

@@ -7,6 +7,7 @@ import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.library.HostEngine;
 import io.github.nccl4j.nccl.ncclCollConfig_t;
 import io.github.nccl4j.nccl.ncclEncryptionConfig_t;
+import io.github.nccl4j.nccl.ncclUniqueId;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -389,8 +390,11 @@ class HostEngineCollConfigTest {
     }
 
     @Test
-    void encryptionIsNotPromised() {
+    void anEncryptionKeyComesBeforeTheFirstUniqueId() {
         Rank.check(nccl.ncclSetEncryption(0L), "ncclSetEncryption(null)");
+        try (ncclUniqueId id = new ncclUniqueId()) {
+            Rank.check(nccl.ncclGetUniqueId(id), "ncclGetUniqueId");
+        }
         try (ncclEncryptionConfig_t config = new ncclEncryptionConfig_t();
                 BytePointer shortKey = new BytePointer("k".repeat(31));
                 BytePointer key = new BytePointer("k".repeat(32))) {
@@ -403,7 +407,7 @@ class HostEngineCollConfigTest {
             assertRefused(
                     config,
                     nccl.ncclInvalidUsage,
-                    "the host engine has no TLS, its connections would not be encrypted");
+                    "SetEncryption : must be called before the first unique id and communicator of the process");
             config.mode(2);
             assertRefused(config, nccl.ncclInvalidArgument, "config->mode is 2, but must be in 0..1");
             config.magic(1);

@@ -2,6 +2,7 @@ package io.github.nccl4j.tests.launch;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CudaStream;
@@ -9,6 +10,7 @@ import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Int64;
 import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.NcclEncryption;
 import io.github.nccl4j.highlevel.NcclRemoteException;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.launch.RankInfo;
@@ -19,6 +21,10 @@ import io.github.nccl4j.tests.ChildJvm.Running;
 import io.github.nccl4j.tools.Main;
 import io.github.nccl4j.tools.launch.ChildProcesses;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -27,6 +33,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -35,6 +42,9 @@ import org.junit.jupiter.params.provider.CsvSource;
 @Tag("alone")
 class HostsEngineTest {
     private static final Duration LIMIT = Duration.ofMinutes(9);
+
+    @TempDir
+    Path folder;
 
     /** Before each test, not before all: the report of a class that is skipped as a whole names no tests. */
     @BeforeEach
@@ -62,6 +72,20 @@ class HostsEngineTest {
         return ranks;
     }
 
+    /** Sets a key, as a system without OpenSSL 3 cannot. */
+    public static final class KeySetting {
+        private KeySetting() {}
+
+        public static void main(String[] args) {
+            NcclEncryption.enable("0123456789abcdef0123456789abcdef".getBytes(StandardCharsets.US_ASCII));
+        }
+    }
+
+    private static void requireOpenSsl() {
+        Outcome outcome = new ChildJvm().property("nccl4j.engine", "host").run(KeySetting.class);
+        assumeFalse(outcome.output().contains("libssl.so.3 cannot be loaded"), outcome.output());
+    }
+
     private static long count(List<Integer> hosts, int host) {
         return hosts.stream().filter(one -> one == host).count();
     }
@@ -71,8 +95,14 @@ class HostsEngineTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"0 0 1 1, , 1", "0 1 2, eth, 0"})
-    void everyOperationIsRight(String hostOfRank, String interfaces, int sharedMemory) throws IOException {
+    @CsvSource({"0 0 1 1, , 1, false", "0 1 2, eth, 0, false", "0 0 1, , 1, true"})
+    void everyOperationIsRight(String hostOfRank, String interfaces, int sharedMemory, boolean encrypted)
+            throws IOException {
+        if (encrypted) {
+            requireOpenSsl();
+        }
+        Path key = Files.writeString(folder.resolve("key"), "0123456789abcdef0123456789abcdef");
+        Files.setPosixFilePermissions(key, PosixFilePermissions.fromString("rw-------"));
         List<Integer> hostOf = numbers(hostOfRank);
         try (Hosts hosts =
                 Hosts.connected(1 + hostOf.stream().max(Integer::compare).orElseThrow())) {
@@ -81,6 +111,9 @@ class HostsEngineTest {
                 rank.environment("NCCL4J_HOST_SHARED_MEMORY", "" + sharedMemory);
                 if (interfaces != null) {
                     rank.environment("NCCL_SOCKET_IFNAME", interfaces);
+                }
+                if (encrypted) {
+                    rank.environment("NCCL4J_ENCRYPTION_KEY_FILE", key.toString());
                 }
                 running.add(rank.start(Main.class, "conformance", "--engine", "host"));
             }
