@@ -11,7 +11,9 @@ import io.github.nccl4j.pytorch.DistributedDataParallel;
 import io.github.nccl4j.pytorch.TensorCollectives;
 import java.io.IOException;
 import java.time.Duration;
-import java.util.Locale;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
 import org.bytedeco.javacpp.PointerScope;
 import org.bytedeco.pytorch.AdamW;
 import org.bytedeco.pytorch.AdamWOptions;
@@ -21,7 +23,6 @@ import org.bytedeco.pytorch.Scalar;
 import org.bytedeco.pytorch.Tensor;
 import org.bytedeco.pytorch.TensorVector;
 import org.bytedeco.pytorch.global.torch;
-import org.bytedeco.pytorch.global.torch.DeviceType;
 import org.bytedeco.pytorch.global.torch.ScalarType;
 
 /**
@@ -34,57 +35,62 @@ import org.bytedeco.pytorch.global.torch.ScalarType;
  */
 public final class DataParallel implements AutoCloseable {
     private static final Duration PATIENCE = Duration.ofSeconds(60);
-    private static final long BATCH = 48;
     private static final long INPUTS = 16;
-    private static final long WIDTH = 64;
     /** In double. Only the order of sums differs; AdamW makes a small difference of a small gradient larger. */
     private static final double BOUND = 1e-10;
 
     private final Device device;
+    private final Map<String, Integer> options;
+    private final long batch;
     private final Module model = new Module("model");
-    private final LinearImpl first;
-    private final LinearImpl second;
-    private final LinearImpl last;
+    private final List<LinearImpl> layers = new ArrayList<>();
     private final AdamW optimizer;
     /** Null until the ranks have met. */
     private DistributedDataParallel parallel;
 
-    private DataParallel(Device device) {
+    private DataParallel(Device device, Map<String, Integer> options) {
         this.device = device;
+        this.options = options;
+        batch = options.get("-b");
+        int count = options.get("-l") + 2;
         torch.manual_seed(1);
         try (PointerScope scope = new PointerScope()) {
-            first = model.register_module("first", new LinearImpl(INPUTS, WIDTH))
-                    .retainReference();
-            second = model.register_module("second", new LinearImpl(WIDTH, WIDTH))
-                    .retainReference();
-            last = model.register_module("last", new LinearImpl(WIDTH, 1)).retainReference();
-            model.to(ScalarType.Double, false);
-            if (device.isCuda()) {
-                model.to(new org.bytedeco.pytorch.Device(DeviceType.CUDA, (byte) device.index()), false);
+            for (int i = 0; i < count; i++) {
+                LinearImpl layer =
+                        new LinearImpl(i == 0 ? INPUTS : options.get("-w"), i < count - 1 ? options.get("-w") : 1);
+                layers.add(model.register_module("layer" + i, layer).retainReference());
             }
+            model.to(ScalarType.Double, false);
+            model.to(Setup.torchDevice(device), false);
             optimizer = new AdamW(model.parameters(), new AdamWOptions(3e-3)).retainReference();
         }
     }
 
     public static void main(String[] args) throws IOException, InterruptedException {
-        int steps = Setup.option(args, "-s", 60, "-s");
+        Map<String, Integer> options = Setup.options(args, "-s 60 -u 5 -w 64 -l 1 -b 48 -q 0");
+        int steps = options.get("-s");
+        boolean isQuiet = options.get("-q") == 1;
         Setup.begin();
         RankInfo self = RankInfo.fromEnvironment();
         int size = self.worldSize();
         TcpStore store = TcpStore.ofProcess(self, PATIENCE);
         boolean isBack = store.attempt() > 0;
-        boolean isVictim = size > 1 && self.rank() == size - 1 && !isBack;
+        boolean isVictim = !isQuiet && size > 1 && self.rank() == size - 1 && !isBack;
         var settings = Communicator.builder().deadline(PATIENCE);
         try (Recovery recovery = Recovery.begin(store, "training", settings);
-                DataParallel training = new DataParallel(recovery.communicator().device())) {
+                DataParallel training = new DataParallel(recovery.communicator().device(), options)) {
+            Figures figures = new Figures(isQuiet ? options.get("-u") : 0);
+
             int step = 0;
             int trained = 0;
-            long nanoseconds = 0;
             while (step < steps) {
                 try {
                     // True in all processes whenever the ranks have changed, also in one that has come back.
                     if (recovery.admit(PATIENCE) || training.parallel == null) {
                         step = training.begin(recovery.communicator(), step);
+                        if (!isQuiet) {
+                            figures.begin(recovery.communicator());
+                        }
                     }
                     if (step == steps * 2 / 3 && recovery.members().size() < size) {
                         Thread.sleep(10);
@@ -95,20 +101,20 @@ public final class DataParallel implements AutoCloseable {
                         String kill = "kill -KILL $PPID";
                         new ProcessBuilder("/bin/sh", "-c", kill).start().waitFor();
                     }
-                    long start = System.nanoTime();
                     training.train(step);
-                    nanoseconds += System.nanoTime() - start;
                     trained++;
                     step++;
+                    figures.step(recovery.communicator());
                 } catch (NcclRemoteException | NcclTimeoutException lost) {
                     recovery.recover(PATIENCE);
                 }
             }
+            String text = figures.end(recovery.communicator(), training.batch, "samples");
             String checked = training.check(steps);
             System.out.println("rank " + self.rank() + ": " + (isBack ? "came back, and trained " : "trained ")
                     + trained + " of " + steps + " steps, weights as by one rank: " + checked);
             if (self.rank() == 0) {
-                System.out.printf(Locale.ROOT, "%.0f samples/s%n", BATCH * trained / (nanoseconds / 1e9));
+                System.out.println(text);
             }
         }
     }
@@ -123,7 +129,7 @@ public final class DataParallel implements AutoCloseable {
             parallel.replaceCommunicator(communicator);
         }
         try (PointerScope scope = new PointerScope()) {
-            Tensor agreed = Setup.on(device, torch.tensor(new long[] {step}));
+            Tensor agreed = Setup.zeros(device, ScalarType.Long, 1).fill_(new Scalar(step));
             TensorCollectives.of(communicator).broadcast(agreed, 0);
             return agreed.item_int();
         }
@@ -136,7 +142,7 @@ public final class DataParallel implements AutoCloseable {
         try (PointerScope scope = new PointerScope()) {
             optimizer.zero_grad();
             // The average over the ranks is the mean over the batch, also if it cannot be divided evenly.
-            loss(step, BATCH * rank / size, BATCH * (rank + 1) / size)
+            loss(step, batch * rank / size, batch * (rank + 1) / size)
                     .mul(new Scalar((double) size))
                     .backward();
             parallel.synchronize();
@@ -147,11 +153,14 @@ public final class DataParallel implements AutoCloseable {
     /** The part of some samples in the mean of the squared errors of a batch. */
     private Tensor loss(int step, long from, long to) {
         torch.manual_seed(1000 + step);
-        Tensor batch = torch.randn(BATCH, INPUTS).to(ScalarType.Double);
-        Tensor inputs = Setup.on(device, batch.narrow(0, from, to - from));
-        Tensor targets = inputs.sin().sum(1);
-        Tensor hidden = torch.gelu(second.forward(torch.gelu(first.forward(inputs))));
-        return last.forward(hidden).view(-1).sub(targets).square().sum().div(new Scalar((double) BATCH));
+        Tensor inputs = Setup.random(device, ScalarType.Double, batch, INPUTS).narrow(0, from, to - from);
+        Tensor hidden = inputs;
+        for (LinearImpl layer : layers.subList(0, layers.size() - 1)) {
+            hidden = torch.gelu(layer.forward(hidden));
+        }
+        Tensor outputs = layers.get(layers.size() - 1).forward(hidden);
+        Tensor errors = outputs.view(-1).sub(inputs.sin().sum(1));
+        return errors.square().sum().div(new Scalar((double) batch));
     }
 
     private Tensor weights() {
@@ -165,11 +174,11 @@ public final class DataParallel implements AutoCloseable {
 
     /** Compares the weights with those of the same steps in this process alone. */
     private String check(int steps) {
-        try (DataParallel alone = new DataParallel(device)) {
+        try (DataParallel alone = new DataParallel(device, options)) {
             for (int step = 0; step < steps; step++) {
                 try (PointerScope scope = new PointerScope()) {
                     alone.optimizer.zero_grad();
-                    alone.loss(step, 0, BATCH).backward();
+                    alone.loss(step, 0, batch).backward();
                     alone.optimizer.step();
                 }
             }

@@ -7,7 +7,7 @@ import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.pytorch.TensorBuffer;
 import io.github.nccl4j.pytorch.TensorCollectives;
 import java.util.Arrays;
-import java.util.Locale;
+import java.util.Map;
 import org.bytedeco.javacpp.PointerScope;
 import org.bytedeco.pytorch.NoGradGuard;
 import org.bytedeco.pytorch.Scalar;
@@ -16,6 +16,7 @@ import org.bytedeco.pytorch.Tensor;
 import org.bytedeco.pytorch.TensorOptional;
 import org.bytedeco.pytorch.TensorVector;
 import org.bytedeco.pytorch.global.torch;
+import org.bytedeco.pytorch.global.torch.ScalarType;
 
 /**
  * A mixture of experts: each rank has some of the experts and its own tokens. A router chooses two experts for each token, an uneven
@@ -26,8 +27,6 @@ import org.bytedeco.pytorch.global.torch;
 public final class Experts {
     private static final int EXPERTS = 8;
     private static final int CHOICES = 2;
-    private static final long WIDTH = 64;
-    private static final long INNER = 256;
     /** In float. Only the shapes of products differ, and with them the order of sums. */
     private static final double BOUND = 1e-5;
 
@@ -35,6 +34,7 @@ public final class Experts {
     private final Device device;
     private final int rank;
     private final int size;
+    private final long width;
     /** The number of experts of each rank. */
     private final int own;
 
@@ -44,21 +44,23 @@ public final class Experts {
 
     private final Tensor down;
 
-    private Experts(Communicator communicator) {
+    private Experts(Communicator communicator, long width) {
         this.communicator = communicator;
+        this.width = width;
         device = communicator.device();
         rank = communicator.rank();
         size = communicator.size();
         own = EXPERTS / size;
         torch.manual_seed(1);
-        router = random(WIDTH, EXPERTS);
-        up = random(EXPERTS, WIDTH, INNER);
-        down = random(EXPERTS, INNER, WIDTH);
+        router = random(width, EXPERTS);
+        up = random(EXPERTS, width, 4 * width);
+        down = random(EXPERTS, 4 * width, width);
     }
 
     public static void main(String[] args) {
-        int tokens = Setup.option(args, "-t", 512, "-t", "-i");
-        int rounds = Setup.option(args, "-i", 5, "-t", "-i");
+        Map<String, Integer> options = Setup.options(args, "-t 512 -w 64 -i 5 -u 1");
+        int tokens = options.get("-t");
+        int width = options.get("-w");
         Setup.begin();
         try (Communicator communicator = Communicator.fromEnvironment();
                 NoGradGuard noGradients = new NoGradGuard();
@@ -67,29 +69,28 @@ public final class Experts {
                 throw new IllegalArgumentException(
                         "the number of ranks must divide " + EXPERTS + " experts: " + communicator.size());
             }
-            Experts layer = new Experts(communicator);
+            Experts layer = new Experts(communicator, width);
             torch.manual_seed(2 + layer.rank);
-            Tensor inputs = Setup.on(layer.device, torch.randn(tokens, WIDTH));
-            Tensor outputs = layer.forward(inputs);
-            Setup.barrier(communicator);
-            long start = System.nanoTime();
-            for (int i = 0; i < rounds; i++) {
+            Tensor inputs = Setup.random(layer.device, ScalarType.Float, tokens, width);
+            Figures figures = new Figures(options.get("-u"));
+            for (int i = 0; i < options.get("-u") + options.get("-i"); i++) {
                 layer.forward(inputs).close();
+                figures.step(communicator);
             }
-            Setup.barrier(communicator);
-            double seconds = (System.nanoTime() - start) / 1e9;
+            String text = figures.end(communicator, (double) tokens * layer.size, "tokens");
 
+            Tensor outputs = layer.forward(inputs);
             String checked = Setup.requireClose("outputs", outputs, layer.alone(inputs), BOUND);
             System.out.println("rank " + layer.rank + ": " + layer.own + " of " + EXPERTS + " experts, " + tokens
                     + " tokens of " + tokens * layer.size + ", outputs as by one rank: " + checked);
             if (layer.rank == 0) {
-                System.out.printf(Locale.ROOT, "%.0f tokens/s%n", rounds * (double) tokens * layer.size / seconds);
+                System.out.println(text);
             }
         }
     }
 
     private Tensor random(long... shape) {
-        return Setup.on(device, torch.randn(shape).div(new Scalar(Math.sqrt(WIDTH))));
+        return Setup.random(device, ScalarType.Float, shape).div_(new Scalar(Math.sqrt(width)));
     }
 
     /** Returns the weights of the chosen experts, and the experts: both [token, choice]. */
@@ -120,7 +121,7 @@ public final class Experts {
             Tensor computed = exchange(compute(received, recv), recv, send);
 
             Tensor results = torch.empty_like(computed).index_copy_(0, order, computed);
-            return results.view(inputs.size(0), CHOICES, WIDTH)
+            return results.view(inputs.size(0), CHOICES, width)
                     .mul(choice.get0().unsqueeze(-1))
                     .sum(1)
                     .retainReference();
@@ -142,7 +143,7 @@ public final class Experts {
      * @param recv the number of rows from each rank and for each expert
      */
     private Tensor exchange(Tensor rows, long[] send, long[] recv) {
-        Tensor received = Setup.on(device, torch.zeros(Arrays.stream(recv).sum(), WIDTH));
+        Tensor received = rows.new_empty(Arrays.stream(recv).sum(), width);
         long[] sendCounts = elements(send);
         long[] recvCounts = elements(recv);
         try (TensorBuffer<Float32> from = TensorBuffer.of(rows, ElementType.FLOAT32);
@@ -163,7 +164,7 @@ public final class Experts {
     private long[] elements(long[] rows) {
         long[] elements = new long[size];
         for (int i = 0; i < rows.length; i++) {
-            elements[i / own] += rows[i] * WIDTH;
+            elements[i / own] += rows[i] * width;
         }
         return elements;
     }
@@ -205,7 +206,7 @@ public final class Experts {
     /** The same by one rank: all experts for all tokens, those that are not chosen with weight 0. */
     private Tensor alone(Tensor inputs) {
         T_TensorTensor_T choice = choose(inputs);
-        Tensor weights = Setup.on(device, torch.zeros(inputs.size(0), EXPERTS));
+        Tensor weights = Setup.zeros(device, ScalarType.Float, inputs.size(0), EXPERTS);
         weights.scatter_(1, choice.get1(), choice.get0());
         Tensor outputs = torch.zeros_like(inputs);
         for (int expert = 0; expert < EXPERTS; expert++) {

@@ -7,7 +7,7 @@ import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.Group;
 import io.github.nccl4j.pytorch.TensorBuffer;
 import io.github.nccl4j.pytorch.TensorCollectives;
-import java.util.Locale;
+import java.util.Map;
 import org.bytedeco.javacpp.PointerScope;
 import org.bytedeco.pytorch.Dispatcher;
 import org.bytedeco.pytorch.DoubleOptional;
@@ -19,6 +19,7 @@ import org.bytedeco.pytorch.Tensor;
 import org.bytedeco.pytorch.TensorOptional;
 import org.bytedeco.pytorch.TensorVector;
 import org.bytedeco.pytorch.global.torch;
+import org.bytedeco.pytorch.global.torch.ScalarType;
 
 /**
  * Causal attention over a sequence that is divided among the ranks. Each rank keeps its queries; the blocks of keys and values
@@ -57,8 +58,8 @@ public final class RingAttention {
     }
 
     public static void main(String[] args) {
-        int tokens = Setup.option(args, "-s", 2048, "-s", "-i");
-        int rounds = Setup.option(args, "-i", 5, "-s", "-i");
+        Map<String, Integer> options = Setup.options(args, "-s 2048 -i 5 -u 1");
+        int tokens = options.get("-s");
         Setup.begin();
         try (Communicator communicator = Communicator.fromEnvironment();
                 CudaStream stream = CudaStream.nonBlocking(communicator.device());
@@ -71,24 +72,23 @@ public final class RingAttention {
             RingAttention ring = new RingAttention(communicator, stream, tokens);
             // A real job has only its own part; here each rank makes all, to check its result.
             torch.manual_seed(1);
-            Tensor all = Setup.on(ring.device, torch.randn(3, 1, HEADS, tokens, WIDTH));
+            Tensor all = Setup.random(ring.device, ScalarType.Float, 3, 1, HEADS, tokens, WIDTH);
             Tensor own = ring.own(all, 3);
-            Tensor output = ring.attend(own);
-            Setup.barrier(communicator);
-            long start = System.nanoTime();
-            for (int i = 0; i < rounds; i++) {
+            Figures figures = new Figures(options.get("-u"));
+            for (int i = 0; i < options.get("-u") + options.get("-i"); i++) {
                 ring.attend(own).close();
+                figures.step(communicator);
             }
-            Setup.barrier(communicator);
-            double seconds = (System.nanoTime() - start) / 1e9;
+            String text = figures.end(communicator, tokens, "tokens");
 
+            Tensor output = ring.attend(own);
             Tensor whole = torch.scaled_dot_product_attention(
                     all.get(0), all.get(1), all.get(2), new TensorOptional(), 0, true, new DoubleOptional(), false);
             String checked = Setup.requireClose("outputs", output, ring.own(whole, 2), BOUND);
             System.out.println("rank " + ring.rank + ": attention of " + tokens / ring.size + " of " + tokens
                     + " tokens to all before them as by one rank: " + checked);
             if (ring.rank == 0) {
-                System.out.printf(Locale.ROOT, "%.0f tokens/s%n", rounds * (double) tokens / seconds);
+                System.out.println(text);
             }
         }
     }
@@ -131,7 +131,11 @@ public final class RingAttention {
                     pass(block, next);
                 }
                 merge(parts, queries, block, (rank - hop + size) % size);
-                collectives.communicator().work(stream).await();
+                if (device.isHost()) {
+                    collectives.communicator().work(stream).await();
+                } else {
+                    order(stream, TensorBuffer.currentStream(device));
+                }
                 Tensor used = block;
                 block = next;
                 next = used;
@@ -145,15 +149,20 @@ public final class RingAttention {
     private void pass(Tensor block, Tensor next) {
         if (!device.isHost()) {
             // Attention to the last block may still read the memory that receives.
-            try (CudaEvent read = CudaEvent.create(device)) {
-                read.record(TensorBuffer.currentStream(device));
-                stream.waitFor(read);
-            }
+            order(TensorBuffer.currentStream(device), stream);
         }
         Group.run(() -> {
             collectives.send(block, (rank + 1) % size);
             collectives.recv(next, (rank - 1 + size) % size);
         });
+    }
+
+    /** Makes a stream of a GPU wait for the present work of another. */
+    private void order(CudaStream first, CudaStream then) {
+        try (CudaEvent done = CudaEvent.create(device)) {
+            done.record(first);
+            then.waitFor(done);
+        }
     }
 
     /** Adds attention to the block of a rank. */

@@ -6,13 +6,17 @@ import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.pytorch.TensorBuffer;
 import io.github.nccl4j.pytorch.TensorCollectives;
+import java.util.HashMap;
 import java.util.Locale;
-import java.util.Set;
+import java.util.Map;
 import org.bytedeco.javacpp.PointerScope;
 import org.bytedeco.openblas.presets.openblas_nolapack;
+import org.bytedeco.pytorch.DeviceOptional;
 import org.bytedeco.pytorch.Tensor;
+import org.bytedeco.pytorch.TensorOptions;
 import org.bytedeco.pytorch.global.torch;
 import org.bytedeco.pytorch.global.torch.DeviceType;
+import org.bytedeco.pytorch.global.torch.ScalarType;
 
 /** The steps that all examples share, before and after their job. */
 final class Setup {
@@ -33,42 +37,66 @@ final class Setup {
     }
 
     /**
-     * Reads the value of an option.
+     * Reads the options of a program.
      *
-     * @param args the arguments: names and values in turn
-     * @param name the name
-     * @param unless the value if the option is not given
-     * @param known the names of all options
+     * @param args names and values in turn
+     * @param defaults the names of all options, and their values if they are not given. An option is at least 1; if its default
+     *     is 0, it is at least 0
+     * @return the values by name
      */
-    static int option(String[] args, String name, int unless, String... known) {
-        int value = unless;
+    static Map<String, Integer> options(String[] args, String defaults) {
+        Map<String, Integer> least = new HashMap<>();
+        Map<String, Integer> values = new HashMap<>();
+        String[] words = defaults.split(" ");
+        for (int i = 0; i < words.length; i += 2) {
+            values.put(words[i], Integer.parseInt(words[i + 1]));
+            least.put(words[i], Math.min(values.get(words[i]), 1));
+        }
         for (int i = 0; i < args.length; i += 2) {
-            if (!Set.of(known).contains(args[i])) {
+            if (!values.containsKey(args[i])) {
                 throw new IllegalArgumentException("no such option: " + args[i]);
             }
-            if (args[i].equals(name)) {
-                value = Integer.parseInt(args[i + 1]);
+            int value = Integer.parseInt(args[i + 1]);
+            if (value < least.get(args[i])) {
+                throw new IllegalArgumentException(args[i] + " must be at least " + least.get(args[i]) + ": " + value);
             }
+            values.put(args[i], value);
         }
-        if (value < 1) {
-            throw new IllegalArgumentException(name + " must be at least 1: " + value);
-        }
-        return value;
+        return values;
     }
 
-    /** Copies a tensor to the communicator's device. */
-    static Tensor on(Device device, Tensor tensor) {
+    /** {@return PyTorch's name of a device} */
+    static org.bytedeco.pytorch.Device torchDevice(Device device) {
         return device.isHost()
-                ? tensor
-                : tensor.to(
-                        new org.bytedeco.pytorch.Device(DeviceType.CUDA, (byte) device.index()), tensor.scalar_type());
+                ? new org.bytedeco.pytorch.Device(DeviceType.CPU)
+                : new org.bytedeco.pytorch.Device(DeviceType.CUDA, (byte) device.index());
     }
 
-    /** Waits until all ranks are here, and the work of this rank's device is done. */
+    /** {@return the options of tensors of a type on a device} */
+    static TensorOptions options(Device device, ScalarType type) {
+        return new TensorOptions(type).device(new DeviceOptional(torchDevice(device)));
+    }
+
+    /** Makes normally distributed numbers: the same on all ranks after the same seed. */
+    static Tensor random(Device device, ScalarType type, long... shape) {
+        return torch.randn(shape, options(device, type));
+    }
+
+    static Tensor zeros(Device device, ScalarType type, long... shape) {
+        return torch.zeros(shape, options(device, type));
+    }
+
+    /** Waits until this rank's work is done. */
+    static void finish(Communicator communicator) {
+        communicator.work(TensorBuffer.currentStream(communicator.device())).await();
+    }
+
+    /** Waits until all ranks are here, and this rank's work is done. */
     static void barrier(Communicator communicator) {
         try (PointerScope scope = new PointerScope()) {
-            TensorCollectives.of(communicator).allReduce(on(communicator.device(), torch.zeros(1)), ReduceOp.SUM);
-            communicator.work(TensorBuffer.currentStream(communicator.device())).await();
+            Tensor one = zeros(communicator.device(), ScalarType.Float, 1);
+            TensorCollectives.of(communicator).allReduce(one, ReduceOp.SUM);
+            finish(communicator);
         }
     }
 

@@ -4,7 +4,9 @@ import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.pytorch.TensorCollectives;
-import java.util.Locale;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
 import org.bytedeco.javacpp.PointerScope;
 import org.bytedeco.pytorch.AdamW;
 import org.bytedeco.pytorch.AdamWOptions;
@@ -24,10 +26,7 @@ import org.bytedeco.pytorch.global.torch.ScalarType;
  * <p>The gradients are clipped by their global norm, for which the ranks add the squares of their parts.
  */
 public final class ShardedOptimizer {
-    private static final long BATCH = 48;
     private static final long INPUTS = 16;
-    private static final long WIDTH = 96;
-    private static final long[][] SHAPES = {{INPUTS, WIDTH}, {WIDTH}, {WIDTH, WIDTH}, {WIDTH}, {WIDTH, 1}};
     private static final double MAX_NORM = 0.5;
     /** In double. Only the order of sums differs; AdamW makes a small difference of a small gradient larger. */
     private static final double BOUND = 1e-10;
@@ -38,6 +37,10 @@ public final class ShardedOptimizer {
     /** Null if this rank has all parameters. */
     private final TensorCollectives collectives;
 
+    private final long batch;
+    /** The shapes of a matrix and a bias in turn, and of the last matrix. */
+    private final List<long[]> shapes = new ArrayList<>();
+
     /** All parameters, and zeros so that each rank has an equal part. */
     private final Tensor flat;
     /** This rank's part of {@link #flat}: the same memory. */
@@ -47,56 +50,65 @@ public final class ShardedOptimizer {
 
     private final AdamW optimizer;
 
-    private ShardedOptimizer(Device device, TensorCollectives collectives) {
+    private ShardedOptimizer(Device device, TensorCollectives collectives, Map<String, Integer> options) {
+        long width = options.get("-w");
+        batch = options.get("-b");
         this.device = device;
         this.collectives = collectives;
         rank = collectives == null ? 0 : collectives.communicator().rank();
         size = collectives == null ? 1 : collectives.communicator().size();
         torch.manual_seed(1);
+        for (int i = 0; i <= options.get("-l"); i++) {
+            shapes.add(new long[] {i == 0 ? INPUTS : width, width});
+            shapes.add(new long[] {width});
+        }
+        shapes.add(new long[] {width, 1});
         TensorVector initial = new TensorVector();
-        for (long[] shape : SHAPES) {
-            initial.push_back(torch.randn(shape).flatten().div(new Scalar(Math.sqrt(WIDTH))));
+        for (long[] shape : shapes) {
+            Tensor values = Setup.random(device, ScalarType.Double, shape);
+            initial.push_back(values.flatten().div(new Scalar(Math.sqrt(width))));
         }
         long count = parameters();
         long length = (count + size - 1) / size;
-        initial.push_back(torch.zeros(length * size - count));
-        flat = Setup.on(device, torch.cat(initial).to(ScalarType.Double)).set_requires_grad(true);
+        initial.push_back(Setup.zeros(device, ScalarType.Double, length * size - count));
+        flat = torch.cat(initial).set_requires_grad(true);
         part = flat.detach().narrow(0, rank * length, length).set_requires_grad(true);
         gradient = torch.zeros_like(part);
         optimizer = new AdamW(new TensorVector(part), new AdamWOptions(3e-3));
     }
 
     public static void main(String[] args) {
-        int steps = Setup.option(args, "-s", 50, "-s");
+        Map<String, Integer> options = Setup.options(args, "-s 50 -u 5 -w 96 -l 1 -b 48");
+        int steps = options.get("-s");
         Setup.begin();
         try (Communicator communicator = Communicator.fromEnvironment();
                 PointerScope scope = new PointerScope()) {
             int rank = communicator.rank();
-            ShardedOptimizer training = new ShardedOptimizer(communicator.device(), TensorCollectives.of(communicator));
-            Setup.barrier(communicator);
-            long start = System.nanoTime();
+            ShardedOptimizer training =
+                    new ShardedOptimizer(communicator.device(), TensorCollectives.of(communicator), options);
+            Figures figures = new Figures(options.get("-u"));
             for (int step = 0; step < steps; step++) {
                 training.train(step);
+                figures.step(communicator);
             }
-            Setup.barrier(communicator);
-            double seconds = (System.nanoTime() - start) / 1e9;
+            String text = figures.end(communicator, training.batch, "samples");
 
-            ShardedOptimizer alone = new ShardedOptimizer(communicator.device(), null);
+            ShardedOptimizer alone = new ShardedOptimizer(communicator.device(), null, options);
             for (int step = 0; step < steps; step++) {
                 alone.train(step);
             }
             String checked = Setup.requireClose("weights", training.weights(), alone.weights(), BOUND);
-            System.out.println("rank " + rank + ": state of " + training.part.numel() + " of " + parameters()
+            System.out.println("rank " + rank + ": state of " + training.part.numel() + " of " + training.parameters()
                     + " parameters, weights after " + steps + " steps as by one rank: " + checked);
             if (rank == 0) {
-                System.out.printf(Locale.ROOT, "%.0f samples/s%n", BATCH * steps / seconds);
+                System.out.println(text);
             }
         }
     }
 
-    private static long parameters() {
+    private long parameters() {
         long count = 0;
-        for (long[] shape : SHAPES) {
+        for (long[] shape : shapes) {
             count += length(shape);
         }
         return count;
@@ -119,7 +131,7 @@ public final class ShardedOptimizer {
         try (PointerScope scope = new PointerScope()) {
             flat.mutable_grad().put(new Tensor());
             // The average over the ranks is the mean over the batch, also if it cannot be divided evenly.
-            loss(step, BATCH * rank / size, BATCH * (rank + 1) / size)
+            loss(step, batch * rank / size, batch * (rank + 1) / size)
                     .mul(new Scalar((double) size))
                     .backward();
             Tensor squares;
@@ -144,17 +156,24 @@ public final class ShardedOptimizer {
     /** The part of some samples in the mean of the squared errors of a batch. */
     private Tensor loss(int step, long from, long to) {
         torch.manual_seed(1000 + step);
-        Tensor batch = torch.randn(BATCH, INPUTS).to(ScalarType.Double);
-        Tensor inputs = Setup.on(device, batch.narrow(0, from, to - from));
-        Tensor[] weights = new Tensor[SHAPES.length];
+        Tensor samples = Setup.random(device, ScalarType.Double, batch, INPUTS);
+        Tensor inputs = samples.narrow(0, from, to - from);
+        Tensor hidden = inputs;
         long offset = 0;
-        for (int i = 0; i < SHAPES.length; i++) {
-            weights[i] = flat.narrow(0, offset, length(SHAPES[i])).view(SHAPES[i]);
-            offset += length(SHAPES[i]);
+        for (int i = 0; i < shapes.size(); i += 2) {
+            hidden = hidden.matmul(weight(i, offset));
+            offset += length(shapes.get(i));
+            if (i + 1 < shapes.size()) {
+                hidden = torch.gelu(hidden.add(weight(i + 1, offset)));
+                offset += length(shapes.get(i + 1));
+            }
         }
-        Tensor hidden = torch.gelu(inputs.matmul(weights[0]).add(weights[1]));
-        hidden = torch.gelu(hidden.matmul(weights[2]).add(weights[3]));
-        Tensor errors = hidden.matmul(weights[4]).view(-1).sub(inputs.sin().sum(1));
-        return errors.square().sum().div(new Scalar((double) BATCH));
+        Tensor errors = hidden.view(-1).sub(inputs.sin().sum(1));
+        return errors.square().sum().div(new Scalar((double) batch));
+    }
+
+    private Tensor weight(int index, long offset) {
+        long[] shape = shapes.get(index);
+        return flat.narrow(0, offset, length(shape)).view(shape);
     }
 }

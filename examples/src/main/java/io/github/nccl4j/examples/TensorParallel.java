@@ -6,7 +6,7 @@ import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.pytorch.TensorCollectives;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
+import java.util.Map;
 import org.bytedeco.javacpp.PointerScope;
 import org.bytedeco.pytorch.DoubleOptional;
 import org.bytedeco.pytorch.LongOptional;
@@ -24,15 +24,14 @@ import org.bytedeco.pytorch.global.torch.ScalarType;
  * values. The second matrices are divided by rows: a rank has one summand of the result, and an all-reduce adds the summands, twice
  * for each layer. The last matrix is divided by words, and an all-gather joins the scores.
  *
+ * <p>A step reads and writes all that changes, also the position, in memory of the device, so that on a GPU it is captured once, with
+ * its all-reduces, and launched for each word: a launch costs as little for a thousand kernels as for one.
+ *
  * <p>In double: in float the sums of several ranks differ from those of one in the last bits, and where two words have almost the
  * same score, the text would differ from there on.
  */
 public final class TensorParallel {
-    private static final int LAYERS = 3;
     private static final int HEADS = 8;
-    private static final int HEAD_WIDTH = 16;
-    private static final int WIDTH = HEADS * HEAD_WIDTH;
-    private static final int INNER = 4 * WIDTH;
     private static final int WORDS = 256;
     private static final int SEQUENCES = 4;
     private static final int PROMPT = 8;
@@ -50,44 +49,53 @@ public final class TensorParallel {
      */
     private record Layer(Tensor projection, Tensor output, Tensor up, Tensor down, Tensor cache) {}
 
-    /** A text, and the scores by which its words were chosen: [token, sequence, word]. */
-    private record Text(Tensor words, Tensor scores) {}
-
     private final Device device;
     private final int rank;
     private final int size;
     /** Null for a model that is not divided. */
     private final TensorCollectives collectives;
 
+    private final int width;
     private final int length;
     private final Tensor embedding;
     private final Tensor positions;
     private final Tensor head;
     private final List<Layer> layers = new ArrayList<>();
 
+    /** The text: of [sequence, position]. */
+    private final Tensor words;
+    /** The scores by which its words were chosen: of [position, sequence, word]. */
+    private final Tensor scores;
+    /** The position of the last word. */
+    private final Tensor last;
+
     /** Makes all weights, and keeps those of a rank. A real job loads its part from a file. */
-    private TensorParallel(Device device, TensorCollectives collectives, int length) {
+    private TensorParallel(Device device, TensorCollectives collectives, Map<String, Integer> options) {
         this.device = device;
         this.collectives = collectives;
-        this.length = length;
+        length = PROMPT + options.get("-t");
+        width = options.get("-w");
         rank = collectives == null ? 0 : collectives.communicator().rank();
         size = collectives == null ? 1 : collectives.communicator().size();
         torch.manual_seed(1);
-        embedding = random(WORDS, WIDTH);
-        positions = random(length, WIDTH);
-        for (int i = 0; i < LAYERS; i++) {
-            Tensor projection = own(random(WIDTH, 3 * WIDTH), 1);
-            Tensor output = own(random(WIDTH, WIDTH), 0);
-            Tensor up = own(random(WIDTH, INNER), 1);
-            Tensor down = own(random(INNER, WIDTH), 0);
-            Tensor cache = zeros(ScalarType.Double, 2, SEQUENCES, HEADS / size, length, HEAD_WIDTH);
+        embedding = random(WORDS, width);
+        positions = random(length, width);
+        for (int i = 0; i < options.get("-l"); i++) {
+            Tensor projection = own(random(width, 3 * width), 1);
+            Tensor output = own(random(width, width), 0);
+            Tensor up = own(random(width, 4 * width), 1);
+            Tensor down = own(random(4 * width, width), 0);
+            Tensor cache = zeros(ScalarType.Double, 2, SEQUENCES, HEADS / size, length, width / HEADS);
             layers.add(new Layer(projection, output, up, down, cache));
         }
-        head = own(random(WIDTH, WORDS), 1);
+        head = own(random(width, WORDS), 1);
+        words = zeros(ScalarType.Long, SEQUENCES, length);
+        scores = zeros(ScalarType.Double, length, SEQUENCES, WORDS);
+        last = zeros(ScalarType.Long, 1);
     }
 
     public static void main(String[] args) {
-        int tokens = Setup.option(args, "-t", 64, "-t");
+        Map<String, Integer> options = Setup.options(args, "-t 64 -w 128 -l 3 -e 0");
         Setup.begin();
         try (Communicator communicator = Communicator.fromEnvironment();
                 NoGradGuard noGradients = new NoGradGuard();
@@ -95,39 +103,46 @@ public final class TensorParallel {
             int rank = communicator.rank();
             int size = communicator.size();
             Device device = communicator.device();
-            if (HEADS % size != 0) {
-                throw new IllegalArgumentException("the number of ranks must divide " + HEADS + " heads: " + size);
+            if (HEADS % size != 0 || options.get("-w") % HEADS != 0) {
+                throw new IllegalArgumentException("the number of ranks must divide " + HEADS + " heads, and they -w: "
+                        + size + ", " + options.get("-w"));
             }
-            TensorParallel model = new TensorParallel(device, TensorCollectives.of(communicator), PROMPT + tokens);
-            Tensor prompt = Setup.on(device, torch.arange(new Scalar(SEQUENCES * PROMPT)))
-                    .view(SEQUENCES, PROMPT);
-            model.decode(prompt);
-            Setup.barrier(communicator);
-            long start = System.nanoTime();
-            Text text = model.decode(prompt);
-            Setup.barrier(communicator);
-            double seconds = (System.nanoTime() - start) / 1e9;
+            TensorParallel model = new TensorParallel(device, TensorCollectives.of(communicator), options);
+            Figures figures = new Figures(options.get("-t"));
+            Runnable then = () -> figures.step(communicator);
+            String text;
+            // On the CPU PyTorch has no streams.
+            try (TorchGraph graph = device.isHost() || options.get("-e") == 1 ? null : new TorchGraph(device)) {
+                model.decode(model::append, then);
+                if (graph != null) {
+                    graph.capture(model::append);
+                }
+                model.decode(graph == null ? model::append : graph::launch, then);
+                text = figures.end(communicator, SEQUENCES, "tokens");
+            }
 
-            Text alone = new TensorParallel(device, null, PROMPT + tokens).decode(prompt);
-            String checked = Setup.requireClose("scores", text.scores, alone.scores, BOUND);
-            if (!text.words.equal(alone.words)) {
+            TensorParallel alone = new TensorParallel(device, null, options);
+            alone.decode(alone::append, () -> {});
+            String checked = Setup.requireClose("scores", model.scores, alone.scores, BOUND);
+            if (!model.words.equal(alone.words)) {
                 throw new IllegalStateException("the words must be those of one rank");
             }
-            System.out.println("rank " + rank + ": " + HEADS / size + " of " + HEADS + " heads, " + SEQUENCES
-                    + " sequences of " + tokens + " tokens, the same words as by one rank, scores: " + checked);
+            System.out.println(
+                    "rank " + rank + ": " + HEADS / size + " of " + HEADS + " heads, " + SEQUENCES + " sequences of "
+                            + options.get("-t") + " tokens, the same words as by one rank, scores: " + checked);
             if (rank == 0) {
-                System.out.printf(Locale.ROOT, "%.0f tokens/s%n", SEQUENCES * tokens / seconds);
+                System.out.println(text);
             }
         }
     }
 
     private Tensor random(long rows, long columns) {
-        Tensor values = torch.randn(rows, columns).to(ScalarType.Double);
-        return Setup.on(device, values.div(new Scalar(Math.sqrt(WIDTH))));
+        Tensor values = Setup.random(device, ScalarType.Double, rows, columns);
+        return values.div_(new Scalar(Math.sqrt(width)));
     }
 
     private Tensor zeros(ScalarType type, long... shape) {
-        return Setup.on(device, torch.zeros(shape).to(type));
+        return Setup.zeros(device, type, shape);
     }
 
     /** This rank's part of a matrix: rows for dimension 0, columns for 1. */
@@ -136,32 +151,51 @@ public final class TensorParallel {
         return matrix.narrow(dimension, rank * part, part).contiguous();
     }
 
-    /** Appends the word with the highest score to each sequence until the text has its length. Collective. */
-    private Text decode(Tensor prompt) {
-        Text text = new Text(
-                zeros(ScalarType.Long, SEQUENCES, length), zeros(ScalarType.Double, length - PROMPT, SEQUENCES, WORDS));
-        text.words.narrow(1, 0, PROMPT).copy_(prompt);
-        for (int end = PROMPT; end < length; end++) {
-            try (PointerScope scope = new PointerScope()) {
-                // First the whole prompt, then a word at a time: the cache has the keys and values of those before.
-                int from = end == PROMPT ? 0 : end - 1;
-                Tensor scores = scores(text.words.narrow(1, from, end - from), from);
-                text.scores.get(end - PROMPT).copy_(scores);
-                text.words.narrow(1, end, 1).copy_(scores.argmax(new LongOptional(1), true));
-            }
+    /**
+     * Makes a text. Collective.
+     *
+     * @param append appends a word to each sequence
+     * @param then called after each word
+     */
+    private void decode(Runnable append, Runnable then) {
+        try (PointerScope scope = new PointerScope()) {
+            Tensor prompt = torch.arange(new Scalar(SEQUENCES * PROMPT)).view(SEQUENCES, PROMPT);
+            words.narrow(1, 0, PROMPT).copy_(prompt);
+            last.fill_(new Scalar(PROMPT - 1));
+            Tensor at = zeros(ScalarType.Long, PROMPT).copy_(torch.arange(new Scalar(PROMPT)));
+            choose(scores(words.narrow(1, 0, PROMPT), at));
         }
-        return text;
+        then.run();
+        for (int end = PROMPT + 1; end < length; end++) {
+            append.run();
+            then.run();
+        }
     }
 
-    /** Returns the scores of all words as the next one, after words that begin at a position. */
-    private Tensor scores(Tensor words, long from) {
-        long count = words.size(1);
-        Tensor state = torch.embedding(embedding, words).add(positions.narrow(0, from, count));
+    /** Appends the word with the highest score to each sequence. */
+    private void append() {
+        try (PointerScope scope = new PointerScope()) {
+            choose(scores(words.index_select(1, last), last));
+        }
+    }
+
+    private void choose(Tensor next) {
+        last.add_(new Scalar(1));
+        scores.index_copy_(0, last, next.unsqueeze(0));
+        words.index_copy_(1, last, next.argmax(new LongOptional(1), true));
+    }
+
+    /** Returns the scores of all words as the next one, after words at some positions. */
+    private Tensor scores(Tensor words, Tensor at) {
+        // A word attends to itself and to those before it: of [word, position].
+        Tensor known = torch.arange(new Scalar(length), Setup.options(device, ScalarType.Long))
+                .le(at.unsqueeze(1));
+        Tensor state = torch.embedding(embedding, words).add(positions.index_select(0, at));
         for (Layer layer : layers) {
-            state = state.add(sum(attention(layer, normal(state), from)));
+            state = state.add(sum(attention(layer, normal(state), at, known)));
             state = state.add(sum(torch.gelu(normal(state).matmul(layer.up)).matmul(layer.down)));
         }
-        Tensor own = normal(state.narrow(1, count - 1, 1)).matmul(head).view(SEQUENCES, WORDS / size);
+        Tensor own = normal(state.narrow(1, words.size(1) - 1, 1)).matmul(head).view(SEQUENCES, WORDS / size);
         if (collectives == null) {
             return own;
         }
@@ -170,8 +204,8 @@ public final class TensorParallel {
         return parts.permute(1, 0, 2).reshape(SEQUENCES, WORDS);
     }
 
-    private static Tensor normal(Tensor state) {
-        return torch.rms_norm(state, WIDTH);
+    private Tensor normal(Tensor state) {
+        return torch.rms_norm(state, width);
     }
 
     /** Adds the summands of all ranks. */
@@ -183,24 +217,23 @@ public final class TensorParallel {
     }
 
     /** This rank's summand of a layer's attention: that of its heads. */
-    private Tensor attention(Layer layer, Tensor state, long from) {
-        long count = state.size(1);
+    private Tensor attention(Layer layer, Tensor state, Tensor at, Tensor known) {
         // Of [3, sequence, head, token, width].
         Tensor projected = state.matmul(layer.projection)
-                .view(SEQUENCES, count, HEADS / size, 3, HEAD_WIDTH)
+                .view(SEQUENCES, at.size(0), HEADS / size, 3, width / HEADS)
                 .permute(3, 0, 2, 1, 4);
-        layer.cache.narrow(3, from, count).copy_(projected.narrow(0, 1, 2));
-        Tensor known = layer.cache.narrow(3, 0, from + count);
-        // A single query may attend to all keys.
+        layer.cache.index_copy_(3, at, projected.narrow(0, 1, 2));
         Tensor heads = torch.scaled_dot_product_attention(
                 projected.get(0),
-                known.get(0),
-                known.get(1),
-                new TensorOptional(),
+                layer.cache.get(0),
+                layer.cache.get(1),
+                new TensorOptional(known),
                 0,
-                count > 1,
+                false,
                 new DoubleOptional(),
                 false);
-        return heads.transpose(1, 2).reshape(SEQUENCES, count, WIDTH / size).matmul(layer.output);
+        return heads.transpose(1, 2)
+                .reshape(SEQUENCES, at.size(0), width / size)
+                .matmul(layer.output);
     }
 }

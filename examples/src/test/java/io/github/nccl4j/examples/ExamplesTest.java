@@ -4,10 +4,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.github.nccl4j.tools.launch.ChildProcesses;
-import java.io.InputStream;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.regex.Pattern;
@@ -25,20 +21,11 @@ class ExamplesTest {
     private String output;
 
     private int run(String arguments) throws Exception {
-        List<String> command = new ArrayList<>(
-                List.of(Path.of(System.getProperty("java.home"), "bin", "java").toString()));
-        command.addAll(List.of("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"));
-        command.add("-Dorg.bytedeco.javacpp.cachedir=" + System.getProperty("org.bytedeco.javacpp.cachedir"));
-        command.addAll(List.of("-Dnccl4j.leaks=true", "-cp", System.getProperty("java.class.path")));
-        command.addAll(List.of("io.github.nccl4j.tools.Main", "run", "--engine", "host", "-J-XX:TieredStopAtLevel=1"));
-        command.addAll(List.of(arguments.split(" ")));
-        ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
-        builder.environment().keySet().removeIf(name -> name.startsWith("NCCL"));
-        Process process = ChildProcesses.start(builder);
-        try (InputStream stream = process.getInputStream()) {
-            output = new String(stream.readAllBytes(), StandardCharsets.UTF_8);
-        }
-        return process.waitFor();
+        List<String> words = new ArrayList<>(List.of("-J-XX:TieredStopAtLevel=1"));
+        words.addAll(List.of(arguments.split(" ")));
+        NcclRun run = NcclRun.of(words);
+        output = run.output();
+        return run.code();
     }
 
     private void succeeds(String arguments, int ranks, String unit) throws Exception {
@@ -47,6 +34,8 @@ class ExamplesTest {
             assertMatches("\\[" + rank + "] rank " + rank + ": .*error \\S+, bound \\S+");
         }
         assertMatches("\\[0] \\d+ " + unit + "/s");
+        assertMatches(
+                "\\[0] \\d+\\.\\d+ ms a step of \\d+, first step \\d+\\.\\d+ s after the start, peak memory \\d+ MiB");
         assertTrue(!output.contains("without being closed"), output);
     }
 
