@@ -135,6 +135,36 @@ class InterceptionTest {
         assertEquals(List.of("ncclGetVersion = 0"), recorder.seen);
     }
 
+    /** Removing the last interceptor ends the reports, but not that of the call in which it is removed. */
+    @Test
+    void aCallIsReportedToItsEndThoughItsInterceptorIsReplaced() {
+        Recorder next = new Recorder();
+        Thread caller = Thread.currentThread();
+        List<String> seen = new CopyOnWriteArrayList<>();
+        CallInterceptor.Installed[] installed = new CallInterceptor.Installed[2];
+        installed[0] = NcclLibrary.intercept(new CallInterceptor() {
+            @Override
+            public void before(Call call) {
+                if (Thread.currentThread() == caller) {
+                    installed[0].close();
+                    installed[1] = NcclLibrary.intercept(next);
+                }
+            }
+
+            @Override
+            public void after(Call call, int result, long nanoseconds) {
+                if (Thread.currentThread() == caller) {
+                    seen.add(call.function());
+                }
+            }
+        });
+        nccl.ncclGetVersion(new int[1]);
+        nccl.ncclGetErrorString(nccl.ncclInvalidUsage);
+        installed[1].close();
+        assertEquals(List.of("ncclGetVersion"), seen);
+        assertEquals(List.of("ncclGetErrorString = 0"), next.seen);
+    }
+
     @Test
     void exceptionOfInterceptorIsIgnored() {
         CallInterceptor broken = new CallInterceptor() {
