@@ -210,6 +210,12 @@ API int cuDeviceGetName(char* name, int length, int device) {
 
 API int cuDeviceGetUuid(unsigned char* uuid, int device) { return cuDeviceGetUuid_v2(uuid, device); }
 
+API int cuDeviceTotalMem_v2(size_t* bytes, int) {
+  ENTER("cuDeviceTotalMem");
+  *bytes = state().memory;
+  return 0;
+}
+
 API int cuDevicePrimaryCtxRetain(void** context, int device) {
   ENTER("cuDevicePrimaryCtxRetain");
   *context = &state().devices[device];
@@ -428,6 +434,33 @@ API int cudaSetDevice(int device) {
 API int cudaDeviceGetPCIBusId(char* id, int length, int device) {
   ENTER("cudaDeviceGetPCIBusId");
   snprintf(id, length, "0000:%02X:00.0", device + 0x1a);
+  return 0;
+}
+
+API int cudaDriverGetVersion(int* version) {
+  ENTER("cudaDriverGetVersion");
+  *version = 13010;
+  return 0;
+}
+
+API int cudaRuntimeGetVersion(int* version) {
+  ENTER("cudaRuntimeGetVersion");
+  *version = 13000;
+  return 0;
+}
+
+/** Devices of compute capability 9.5, 9.6 and so on. */
+API int cudaDeviceGetAttribute(int* value, int attribute, int device) {
+  ENTER("cudaDeviceGetAttribute");
+  if (attribute != 75 && attribute != 76) return failed(1);
+  *value = attribute == 75 ? 9 : 5 + device;
+  return 0;
+}
+
+/** Each device can access those before it. */
+API int cudaDeviceCanAccessPeer(int* can, int from, int to) {
+  ENTER("cudaDeviceCanAccessPeer");
+  *can = to < from;
   return 0;
 }
 
