@@ -247,10 +247,10 @@ public final class SurvivalCommand implements Callable<Integer> {
     }
 
     /** The slowest times of all rounds, in milliseconds. */
-    private static final class Slowest {
-        private long exception;
-        private long comeBack;
-        private long call;
+    static final class Slowest {
+        long exception;
+        long comeBack;
+        long call;
     }
 
     private Incident incident() {
@@ -299,7 +299,7 @@ public final class SurvivalCommand implements Callable<Integer> {
     }
 
     /** Prints the reports of the ranks; returns the faults. */
-    private Set<String> readReports(Path folder, int size, int victim, Slowest slowest) throws IOException {
+    Set<String> readReports(Path folder, int size, int victim, Slowest slowest) throws IOException {
         Incident incident = incident();
         boolean isGone = incident == Incident.STOP || incident == Incident.KILL && !returns;
         Set<String> wrong = new TreeSet<>();

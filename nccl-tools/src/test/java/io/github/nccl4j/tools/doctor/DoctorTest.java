@@ -4,6 +4,9 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.tools.doctor.Report.Section;
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
@@ -11,6 +14,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Properties;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -142,5 +146,23 @@ class DoctorTest {
     @Test
     void unescapesTabsAndNewlines() {
         assertEquals("a\tb\nc\\n", Probe.unescape("a\\tb\\nc\\\\n"));
+    }
+
+    @Test
+    void printedValuesAreReadAgain() {
+        String value = "C:\\new\ttable\nnext \\\\";
+        PrintStream before = System.out;
+        ByteArrayOutputStream printed = new ByteArrayOutputStream();
+        System.setOut(new PrintStream(printed, true, StandardCharsets.UTF_8));
+        try {
+            Probe.print("copy", value, 7);
+        } finally {
+            System.setOut(before);
+        }
+        String line = printed.toString(StandardCharsets.UTF_8);
+        assertEquals(1, line.lines().count(), line);
+        assertEquals(
+                List.of("copy", value, "7"),
+                Stream.of(line.stripTrailing().split("\t")).map(Probe::unescape).toList());
     }
 }
