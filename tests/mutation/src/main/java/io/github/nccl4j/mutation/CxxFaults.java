@@ -45,7 +45,7 @@ final class CxxFaults {
         change("\\b(?<![.\\w])[2-9]\\b(?![.\\w])", "1");
         change("\\(([\\w.]+), ([\\w.]+)\\)", "($2, $1)");
         change("^\\s*[a-zA-Z_][\\w.:]*(->\\w+)*\\(.*\\);$", ";");
-        change("(?<=^ {2,40})return [^;]+;$", "return {};");
+        change("(?<=^ {2,40})return (?!(nullptr|false|0|ncclSuccess);)[^;]+;$", "return {};");
         change("\\b(break|continue|return);", ";");
     }
 

@@ -29,6 +29,8 @@ class FaultsTest {
                 "'  while (a && b) run(a, b);'~while (a || b) run(a, b); while (a && b) run(b, a);",
                 "'  close();'~;",
                 "'  return size;'~return {};",
+                "'  return nullptr;'~",
+                "'  return nullptr_t();'~return {};",
                 "'  return;'~;",
                 "'  total = total + 1;'~total = total; total = total - 1;",
                 "'  say(\"a < b\");  // a < b'~",
