@@ -86,7 +86,7 @@ class HostGraphsTest {
         graphs.get(1).close();
     }
 
-    /** The wait for the stream knows that the launch has work of the communicator, and ends at its deadline. */
+    /** As a call that is not captured. */
     @Test
     void aLaunchThatARankDoesNotJoinEndsAtTheDeadline() {
         create(Duration.ofMillis(300));
