@@ -1,6 +1,8 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.operation.OperationKind;
+import io.github.nccl4j.internal.submission.OperationChecks;
+import io.github.nccl4j.internal.submission.OperationSubmitter;
 
 /**
  * The operations of a {@link Communicator} on plain addresses, for memory without a {@link DeviceBuffer}.
@@ -41,8 +43,8 @@ public final class AddressOperations {
      * @param stream the stream
      */
     public void allReduce(long send, long recv, long count, DataType type, ReduceOp op, CudaStream stream) {
-        checks.addresses(OperationKind.ALL_REDUCE, send, recv, count, type, op, 0, stream.nativeStream);
-        operations.submit(OperationKind.ALL_REDUCE, send, recv, count, type, op, 0, stream.nativeStream);
+        checks.addresses(OperationKind.ALL_REDUCE, send, recv, count, type, op.operator, 0, stream.nativeStream);
+        operations.submit(OperationKind.ALL_REDUCE, send, recv, count, type, op.operator, 0, stream.nativeStream);
     }
 
     /**
@@ -57,8 +59,8 @@ public final class AddressOperations {
      * @param stream the stream
      */
     public void reduce(long send, long recv, long count, DataType type, ReduceOp op, int root, CudaStream stream) {
-        checks.addresses(OperationKind.REDUCE, send, recv, count, type, op, root, stream.nativeStream);
-        operations.submit(OperationKind.REDUCE, send, recv, count, type, op, root, stream.nativeStream);
+        checks.addresses(OperationKind.REDUCE, send, recv, count, type, op.operator, root, stream.nativeStream);
+        operations.submit(OperationKind.REDUCE, send, recv, count, type, op.operator, root, stream.nativeStream);
     }
 
     /**
@@ -101,8 +103,8 @@ public final class AddressOperations {
      * @param stream the stream
      */
     public void reduceScatter(long send, long recv, long count, DataType type, ReduceOp op, CudaStream stream) {
-        checks.addresses(OperationKind.REDUCE_SCATTER, send, recv, count, type, op, 0, stream.nativeStream);
-        operations.submit(OperationKind.REDUCE_SCATTER, send, recv, count, type, op, 0, stream.nativeStream);
+        checks.addresses(OperationKind.REDUCE_SCATTER, send, recv, count, type, op.operator, 0, stream.nativeStream);
+        operations.submit(OperationKind.REDUCE_SCATTER, send, recv, count, type, op.operator, 0, stream.nativeStream);
     }
 
     /**

@@ -3,6 +3,8 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.internal.config.CollectiveConfigField;
 import io.github.nccl4j.internal.config.FaultyAlgorithm;
 import io.github.nccl4j.internal.config.NativeCollectiveConfig;
+import io.github.nccl4j.internal.cuda.NativeEvent;
+import io.github.nccl4j.internal.submission.CallConfig;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.EnumMap;
@@ -48,7 +50,7 @@ import java.util.Objects;
 public final class CollectiveConfig {
     private static final int MOST_VENDOR_ID = (1 << 24) - 1;
 
-    private static final CollectiveConfig EMPTY = builder().build();
+    static final CollectiveConfig EMPTY = builder().build();
 
     private final Map<CollectiveConfigField, Object> values;
     /** Null if the configuration has no event. */
@@ -58,6 +60,9 @@ public final class CollectiveConfig {
     private volatile NativeCollectiveConfig struct;
     /** The configurations without an algorithm, by the ordinal of {@link FaultyAlgorithm}; null until the first call. */
     private volatile CollectiveConfig[] restricted;
+
+    /** The configuration for calls. */
+    final CallConfig call = new Call();
 
     private CollectiveConfig(Map<CollectiveConfigField, Object> values) {
         this.values = values;
@@ -170,17 +175,6 @@ public final class CollectiveConfig {
         });
     }
 
-    /**
-     * Returns the address of the native struct, which is valid as long as this object is reachable.
-     *
-     * @param library the library of this process
-     * @throws NcclLibraryException if the library does not support a field
-     */
-    long struct(NcclLibrary library) {
-        NativeCollectiveConfig made = struct;
-        return (made != null ? made : makeStruct(library)).address();
-    }
-
     private Map<CollectiveConfigField, Object> nativeValues() {
         Map<CollectiveConfigField, Object> natives = new EnumMap<>(CollectiveConfigField.class);
         values.forEach((field, value) -> natives.put(
@@ -209,17 +203,15 @@ public final class CollectiveConfig {
     }
 
     /**
-     * Returns a configuration that excludes an algorithm, and has the other fields of a given one. A preference would let
+     * Returns a configuration that excludes an algorithm, and has the other fields of this one. A preference would let
      * NCCL fall back to the excluded algorithm, and is replaced.
      *
-     * @param given null for a call without a configuration
-     * @throws IllegalArgumentException if the given configuration forces the algorithm
+     * @throws IllegalArgumentException if this configuration forces the algorithm
      */
-    static CollectiveConfig excluding(FaultyAlgorithm algorithm, CollectiveConfig given) {
-        CollectiveConfig base = given == null ? EMPTY : given;
-        CollectiveConfig[] made = base.restricted;
+    CollectiveConfig excluding(FaultyAlgorithm algorithm) {
+        CollectiveConfig[] made = restricted;
         CollectiveConfig one = made == null ? null : made[algorithm.ordinal()];
-        return one != null ? one : base.restrict(algorithm);
+        return one != null ? one : restrict(algorithm);
     }
 
     private synchronized CollectiveConfig restrict(FaultyAlgorithm algorithm) {
@@ -238,32 +230,54 @@ public final class CollectiveConfig {
         return one;
     }
 
-    /** Null if the configuration has no event. */
-    CudaEvent launchCompletionEvent() {
-        return event;
+    /** Returns the configuration for a call, which must not be null. */
+    static CallConfig callOf(CollectiveConfig config) {
+        return Objects.requireNonNull(config, "config").call;
     }
 
-    /** Null if it is not set. */
-    Integer cgaClusterSize() {
-        return (Integer) values.get(CollectiveConfigField.CGA_CLUSTER_SIZE);
-    }
+    /** The configuration as the submission of calls sees it; keeps its owner, and so the struct, alive. */
+    private final class Call implements CallConfig {
+        @Override
+        public long struct(NcclLibrary library) {
+            NativeCollectiveConfig made = struct;
+            return (made != null ? made : makeStruct(library)).address();
+        }
 
-    /**
-     * The fields that must be equal on all ranks, such as "{maxCTAs=4, algSelection=ring}". Contains only the presence
-     * of an event and of addresses, since their values differ between ranks.
-     */
-    String signature() {
-        Map<String, Object> same = new LinkedHashMap<>(values());
-        same.computeIfPresent(CollectiveConfigField.LAUNCH_COMPLETION_EVENT.cName, (name, event) -> "set");
-        same.computeIfPresent(CollectiveConfigField.EXT.cName, (name, options) -> ((List<?>) options)
-                .stream()
-                        .map(option -> (VendorOption) option)
-                        .map(option -> option.value() instanceof Long
-                                ? option.vendorId() + "/" + option.optionId() + "=an address"
-                                : option.toString())
-                        .sorted()
-                        .toList());
-        return same.toString();
+        @Override
+        public CallConfig excluding(FaultyAlgorithm algorithm) {
+            return CollectiveConfig.this.excluding(algorithm).call;
+        }
+
+        @Override
+        public NativeEvent launchCompletionEvent() {
+            return event == null ? null : event.nativeEvent;
+        }
+
+        @Override
+        public Integer cgaClusterSize() {
+            return (Integer) values.get(CollectiveConfigField.CGA_CLUSTER_SIZE);
+        }
+
+        /** Addresses and the event differ between ranks: only their presence counts. */
+        @Override
+        public String signature() {
+            Map<String, Object> same = new LinkedHashMap<>(values());
+            same.computeIfPresent(CollectiveConfigField.LAUNCH_COMPLETION_EVENT.cName, (name, event) -> "set");
+            same.computeIfPresent(CollectiveConfigField.EXT.cName, (name, options) -> ((List<?>) options)
+                    .stream()
+                            .map(option -> (VendorOption) option)
+                            .map(option -> option.value() instanceof Long
+                                    ? option.vendorId() + "/" + option.optionId() + "=an address"
+                                    : option.toString())
+                            .sorted()
+                            .toList());
+            return same.toString();
+        }
+
+        @Override
+        public String toString() {
+            return CollectiveConfig.this.toString();
+        }
     }
 
     @Override

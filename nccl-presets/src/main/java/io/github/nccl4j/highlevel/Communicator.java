@@ -5,10 +5,22 @@ import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.communicator.CommunicatorSettings;
 import io.github.nccl4j.internal.communicator.CommunicatorStreams;
 import io.github.nccl4j.internal.communicator.Watchdog;
+import io.github.nccl4j.internal.cuda.NativeBuffer;
 import io.github.nccl4j.internal.diagnostics.Jfr;
 import io.github.nccl4j.internal.failure.BlockingCall;
 import io.github.nccl4j.internal.memory.Leaks;
 import io.github.nccl4j.internal.operation.OperationKind;
+import io.github.nccl4j.internal.operation.Operator;
+import io.github.nccl4j.internal.submission.AllToAllvOperations;
+import io.github.nccl4j.internal.submission.CallConfig;
+import io.github.nccl4j.internal.submission.CommunicatorWindows;
+import io.github.nccl4j.internal.submission.ComposedOperations;
+import io.github.nccl4j.internal.submission.CreatedOperator;
+import io.github.nccl4j.internal.submission.DerivedCommunicators;
+import io.github.nccl4j.internal.submission.ExchangeBuffers;
+import io.github.nccl4j.internal.submission.OneSidedOperations;
+import io.github.nccl4j.internal.submission.OperationChecks;
+import io.github.nccl4j.internal.submission.OperationSubmitter;
 import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.library.NativeLibrary;
@@ -119,7 +131,7 @@ public final class Communicator implements AutoCloseable {
     /** Made on demand, with the lock of the streams held. */
     private CudaStream ownStream;
 
-    private final DerivedCommunicators derived;
+    private final DerivedCommunicators<Communicator> derived;
     private final CommunicatorWindows windows;
     private final OperationChecks checks;
     private final OperationSubmitter operations;
@@ -128,12 +140,6 @@ public final class Communicator implements AutoCloseable {
     private final AllToAllvOperations allToAllvOperations;
     private final AddressOperations onAddresses;
     private final ControlData control;
-
-    /** True if the library has the function. Cached, as the fields below, because a query takes longer than a call. */
-    private final boolean hasAllToAll;
-
-    private final boolean hasGather;
-    private final boolean hasScatter;
 
     /** Stack of the request for the communicator: a group creates the communicator at its launch. */
     private final Throwable creation = new Throwable("created here");
@@ -172,21 +178,24 @@ public final class Communicator implements AutoCloseable {
         this.policy = policy;
         core = new CommunicatorCore(library, device.nativeDevice, blocking, owner, settings, name, new CoreListener());
         recorder = new FlightRecorder(core.recorder());
-        derived = new DerivedCommunicators(this);
+        derived = new DerivedCommunicators<>(
+                core,
+                (blocks, its, named) -> new Communicator(library, device, blocks, true, its, policy, named),
+                Communicator::core,
+                CommunicatorBuilder::key,
+                ids -> CommunicatorConfig.arguments(null, ids, library));
         Jfr.initialize();
         Profiler.startBySetting();
         streams = new CommunicatorStreams(core);
         windows = new CommunicatorWindows(core);
         checks = new OperationChecks(core, windows);
-        operations = new OperationSubmitter(core, checks, windows, core.operationLog(), settings.check() != null);
+        operations = new OperationSubmitter(core, checks, windows, CollectiveConfig.EMPTY.call);
         composed = new ComposedOperations(core, checks, operations);
         oneSidedOperations = new OneSidedOperations(core, checks, windows, operations);
-        allToAllvOperations = new AllToAllvOperations(core, checks, windows, composed, streams);
+        allToAllvOperations =
+                new AllToAllvOperations(core, checks, windows, composed, streams, new ExchangeBuffers(core.device()));
         onAddresses = new AddressOperations(checks, operations);
         control = new ControlData(core, streams, checks, operations, composed);
-        hasAllToAll = library.provides("ncclAlltoAll");
-        hasGather = library.provides("ncclGather");
-        hasScatter = library.provides("ncclScatter");
     }
 
     /** Handles the events of the core and makes its exceptions. A class of its own, because its methods are not for programs. */
@@ -477,7 +486,7 @@ public final class Communicator implements AutoCloseable {
      * @throws IllegalArgumentException if the color is negative
      */
     public Communicator split(int color, int key) {
-        return derived.split(color, key, null);
+        return derived.split(color, key);
     }
 
     /**
@@ -490,7 +499,9 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclLibraryException if the library does not support a field of the configuration
      */
     public Communicator split(int color, int key, CommunicatorConfig config) {
-        return derived.split(color, key, Objects.requireNonNull(config, "config"));
+        Objects.requireNonNull(config, "config");
+        return derived.split(
+                color, key, config.values(), () -> CommunicatorConfig.arguments(config, List.of(), core.library()));
     }
 
     /**
@@ -836,7 +847,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> PreMulSum<T> preMulSum(ElementType<T> type, double scalar) {
         checks.type(type.nativeCode());
-        return PreMulSum.create(core, type, scalar);
+        return new PreMulSum<>(type, CreatedOperator.create(core, type.format, scalar));
     }
 
     /**
@@ -850,9 +861,9 @@ public final class Communicator implements AutoCloseable {
      * @throws IllegalArgumentException if the buffer does not have exactly one element, or is on another device
      */
     public <T extends Element> PreMulSum<T> preMulSum(DeviceBuffer<T> scalar) {
-        OperationChecks.equal("scalar.length()", scalar.length, "1", 1);
-        checks.buffer(scalar);
-        return PreMulSum.create(core, scalar);
+        OperationChecks.equal("scalar.length()", scalar.length(), "1", 1);
+        checks.buffer(scalar.nativeBuffer);
+        return new PreMulSum<>(scalar.type(), CreatedOperator.create(core, scalar.nativeBuffer));
     }
 
     /* Registered memory. */
@@ -875,7 +886,7 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclUsageException on the host engine, if the number of bytes or the flags differ between ranks
      */
     public Window registerWindow(DeviceBuffer<?> buffer, WindowFlag... flags) {
-        checks.buffer(buffer);
+        checks.buffer(buffer.nativeBuffer);
         return Window.register(core, windows, buffer, flags);
     }
 
@@ -891,11 +902,39 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclLibraryException if the library lacks the function
      */
     public Registration register(DeviceBuffer<?> buffer) {
-        checks.buffer(buffer);
+        checks.buffer(buffer.nativeBuffer);
         return Registration.of(core, buffer);
     }
 
     /* Collective operations. */
+
+    /** Checks and submits a collective; the configuration is null for a call without one. */
+    private void submit(
+            OperationKind kind,
+            DeviceBuffer<?> send,
+            DeviceBuffer<?> recv,
+            ReduceOp op,
+            int root,
+            CudaStream stream,
+            CallConfig config) {
+        NativeBuffer from = DeviceBuffer.nativeOf(send);
+        NativeBuffer to = DeviceBuffer.nativeOf(recv);
+        Operator operator = ReduceOp.operatorOf(op);
+        long count = checks.collective(kind, from, to, operator, root);
+        // Only the root of a gather and of a scatter needs both.
+        NativeBuffer used = from == null ? to : from;
+        operations.submit(kind, used, to == null ? from : to, count, operator, root, stream.nativeStream, config);
+    }
+
+    /** As above, by sends and receives if the library lacks the function. */
+    private void submitOrCompose(
+            OperationKind kind, DeviceBuffer<?> send, DeviceBuffer<?> recv, int root, CudaStream stream) {
+        if (composed.replaces(kind)) {
+            composed.replace(kind, DeviceBuffer.nativeOf(send), DeviceBuffer.nativeOf(recv), root, stream.nativeStream);
+        } else {
+            submit(kind, send, recv, null, root, stream, null);
+        }
+    }
 
     /**
      * Reduces the elements of all ranks; every rank gets the result. Collective, in stream order. In place if send and
@@ -911,8 +950,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void allReduce(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, CudaStream stream) {
-        long count = checks.collective(OperationKind.ALL_REDUCE, send, recv, op, 0);
-        operations.submit(OperationKind.ALL_REDUCE, send, recv, count, op, 0, stream.nativeStream, null);
+        submit(OperationKind.ALL_REDUCE, send, recv, op, 0, stream, null);
     }
 
     /**
@@ -930,8 +968,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void allReduce(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, CudaStream stream, CollectiveConfig config) {
-        long count = checks.collective(OperationKind.ALL_REDUCE, send, recv, op, 0);
-        operations.submitConfigured(OperationKind.ALL_REDUCE, send, recv, count, op, 0, stream.nativeStream, config);
+        submit(OperationKind.ALL_REDUCE, send, recv, op, 0, stream, CollectiveConfig.callOf(config));
     }
 
     /**
@@ -961,8 +998,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void reduce(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, int root, CudaStream stream) {
-        long count = checks.collective(OperationKind.REDUCE, send, recv, op, root);
-        operations.submit(OperationKind.REDUCE, send, recv, count, op, root, stream.nativeStream, null);
+        submit(OperationKind.REDUCE, send, recv, op, root, stream, null);
     }
 
     /**
@@ -986,8 +1022,7 @@ public final class Communicator implements AutoCloseable {
             int root,
             CudaStream stream,
             CollectiveConfig config) {
-        long count = checks.collective(OperationKind.REDUCE, send, recv, op, root);
-        operations.submitConfigured(OperationKind.REDUCE, send, recv, count, op, root, stream.nativeStream, config);
+        submit(OperationKind.REDUCE, send, recv, op, root, stream, CollectiveConfig.callOf(config));
     }
 
     /**
@@ -1016,8 +1051,7 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void broadcast(DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream) {
-        long count = checks.collective(OperationKind.BROADCAST, send, recv, null, root);
-        operations.submit(OperationKind.BROADCAST, send, recv, count, null, root, stream.nativeStream, null);
+        submit(OperationKind.BROADCAST, send, recv, null, root, stream, null);
     }
 
     /**
@@ -1035,9 +1069,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void broadcast(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream, CollectiveConfig config) {
-        long count = checks.collective(OperationKind.BROADCAST, send, recv, null, root);
-        operations.submitConfigured(
-                OperationKind.BROADCAST, send, recv, count, null, root, stream.nativeStream, config);
+        submit(OperationKind.BROADCAST, send, recv, null, root, stream, CollectiveConfig.callOf(config));
     }
 
     /**
@@ -1064,8 +1096,7 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void allGather(DeviceBuffer<T> send, DeviceBuffer<T> recv, CudaStream stream) {
-        long count = checks.collective(OperationKind.ALL_GATHER, send, recv, null, 0);
-        operations.submit(OperationKind.ALL_GATHER, send, recv, count, null, 0, stream.nativeStream, null);
+        submit(OperationKind.ALL_GATHER, send, recv, null, 0, stream, null);
     }
 
     /**
@@ -1082,8 +1113,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void allGather(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, CudaStream stream, CollectiveConfig config) {
-        long count = checks.collective(OperationKind.ALL_GATHER, send, recv, null, 0);
-        operations.submitConfigured(OperationKind.ALL_GATHER, send, recv, count, null, 0, stream.nativeStream, config);
+        submit(OperationKind.ALL_GATHER, send, recv, null, 0, stream, CollectiveConfig.callOf(config));
     }
 
     /**
@@ -1100,8 +1130,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void reduceScatter(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, CudaStream stream) {
-        long count = checks.collective(OperationKind.REDUCE_SCATTER, send, recv, op, 0);
-        operations.submit(OperationKind.REDUCE_SCATTER, send, recv, count, op, 0, stream.nativeStream, null);
+        submit(OperationKind.REDUCE_SCATTER, send, recv, op, 0, stream, null);
     }
 
     /**
@@ -1119,9 +1148,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void reduceScatter(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, CudaStream stream, CollectiveConfig config) {
-        long count = checks.collective(OperationKind.REDUCE_SCATTER, send, recv, op, 0);
-        operations.submitConfigured(
-                OperationKind.REDUCE_SCATTER, send, recv, count, op, 0, stream.nativeStream, config);
+        submit(OperationKind.REDUCE_SCATTER, send, recv, op, 0, stream, CollectiveConfig.callOf(config));
     }
 
     /**
@@ -1137,12 +1164,7 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void allToAll(DeviceBuffer<T> send, DeviceBuffer<T> recv, CudaStream stream) {
-        if (hasAllToAll) {
-            long count = checks.collective(OperationKind.ALL_TO_ALL, send, recv, null, 0);
-            operations.submit(OperationKind.ALL_TO_ALL, send, recv, count, null, 0, stream.nativeStream, null);
-        } else {
-            composed.allToAll(send, recv, stream.nativeStream);
-        }
+        submitOrCompose(OperationKind.ALL_TO_ALL, send, recv, 0, stream);
     }
 
     /**
@@ -1159,8 +1181,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void allToAll(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, CudaStream stream, CollectiveConfig config) {
-        long count = checks.collective(OperationKind.ALL_TO_ALL, send, recv, null, 0);
-        operations.submitConfigured(OperationKind.ALL_TO_ALL, send, recv, count, null, 0, stream.nativeStream, config);
+        submit(OperationKind.ALL_TO_ALL, send, recv, null, 0, stream, CollectiveConfig.callOf(config));
     }
 
     /**
@@ -1177,13 +1198,7 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void gather(DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream) {
-        if (hasGather) {
-            long count = checks.collective(OperationKind.GATHER, send, recv, null, root);
-            DeviceBuffer<T> used = recv == null ? send : recv;
-            operations.submit(OperationKind.GATHER, send, used, count, null, root, stream.nativeStream, null);
-        } else {
-            composed.gather(send, recv, root, stream.nativeStream);
-        }
+        submitOrCompose(OperationKind.GATHER, send, recv, root, stream);
     }
 
     /**
@@ -1202,8 +1217,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void gather(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream, CollectiveConfig config) {
-        long count = checks.collective(OperationKind.GATHER, send, recv, null, root);
-        operations.submitConfigured(OperationKind.GATHER, send, recv, count, null, root, stream.nativeStream, config);
+        submit(OperationKind.GATHER, send, recv, null, root, stream, CollectiveConfig.callOf(config));
     }
 
     /**
@@ -1233,13 +1247,7 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void scatter(DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream) {
-        if (hasScatter) {
-            long count = checks.collective(OperationKind.SCATTER, send, recv, null, root);
-            DeviceBuffer<T> used = send == null ? recv : send;
-            operations.submit(OperationKind.SCATTER, used, recv, count, null, root, stream.nativeStream, null);
-        } else {
-            composed.scatter(send, recv, root, stream.nativeStream);
-        }
+        submitOrCompose(OperationKind.SCATTER, send, recv, root, stream);
     }
 
     /**
@@ -1258,8 +1266,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void scatter(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream, CollectiveConfig config) {
-        long count = checks.collective(OperationKind.SCATTER, send, recv, null, root);
-        operations.submitConfigured(OperationKind.SCATTER, send, recv, count, null, root, stream.nativeStream, config);
+        submit(OperationKind.SCATTER, send, recv, null, root, stream, CollectiveConfig.callOf(config));
     }
 
     /**
@@ -1277,6 +1284,12 @@ public final class Communicator implements AutoCloseable {
 
     /* Operations between two ranks. */
 
+    private void transfer(OperationKind kind, DeviceBuffer<?> buffer, int peer, CudaStream stream) {
+        checks.transferPeer(peer);
+        NativeBuffer memory = buffer.nativeBuffer;
+        operations.submit(kind, memory, memory, memory.length, null, peer, stream.nativeStream, null);
+    }
+
     /**
      * Sends elements to a rank, which calls {@link #recv} with the same number of elements. In stream order: the stream
      * waits for the other rank. Two ranks that send to each other must do so in a {@link Group}; otherwise they wait
@@ -1290,8 +1303,7 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void send(DeviceBuffer<T> buffer, int peer, CudaStream stream) {
-        checks.transferPeer(peer);
-        operations.submit(OperationKind.SEND, buffer, buffer, buffer.length, null, peer, stream.nativeStream, null);
+        transfer(OperationKind.SEND, buffer, peer, stream);
     }
 
     /**
@@ -1306,8 +1318,7 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void recv(DeviceBuffer<T> buffer, int peer, CudaStream stream) {
-        checks.transferPeer(peer);
-        operations.submit(OperationKind.RECV, buffer, buffer, buffer.length, null, peer, stream.nativeStream, null);
+        transfer(OperationKind.RECV, buffer, peer, stream);
     }
 
     /**
@@ -1325,7 +1336,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void sendRecv(
             DeviceBuffer<T> send, int to, DeviceBuffer<T> recv, int from, CudaStream stream) {
-        composed.sendRecv(send, to, recv, from, stream.nativeStream);
+        composed.sendRecv(send.nativeBuffer, to, recv.nativeBuffer, from, stream.nativeStream);
     }
 
     /* Operations with a count for each rank. */
@@ -1346,7 +1357,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void allGatherv(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, long[] counts, long[] displacements, CudaStream stream) {
-        composed.allGatherv(send, recv, counts, displacements, stream.nativeStream);
+        composed.allGatherv(send.nativeBuffer, recv.nativeBuffer, counts, displacements, stream.nativeStream);
     }
 
     /**
@@ -1371,7 +1382,8 @@ public final class Communicator implements AutoCloseable {
             long[] displacements,
             int root,
             CudaStream stream) {
-        composed.gatherv(send, recv, counts, displacements, root, stream.nativeStream);
+        composed.gatherv(
+                send.nativeBuffer, DeviceBuffer.nativeOf(recv), counts, displacements, root, stream.nativeStream);
     }
 
     /**
@@ -1384,7 +1396,7 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void gatherv(DeviceBuffer<T> send, int root, CudaStream stream) {
-        composed.gatherv(send, root, stream.nativeStream);
+        composed.gatherv(send.nativeBuffer, root, stream.nativeStream);
     }
 
     /**
@@ -1409,7 +1421,8 @@ public final class Communicator implements AutoCloseable {
             DeviceBuffer<T> recv,
             int root,
             CudaStream stream) {
-        composed.scatterv(send, counts, displacements, recv, root, stream.nativeStream);
+        composed.scatterv(
+                DeviceBuffer.nativeOf(send), counts, displacements, recv.nativeBuffer, root, stream.nativeStream);
     }
 
     /**
@@ -1422,7 +1435,7 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void scatterv(DeviceBuffer<T> recv, int root, CudaStream stream) {
-        composed.scatterv(recv, root, stream.nativeStream);
+        composed.scatterv(recv.nativeBuffer, root, stream.nativeStream);
     }
 
     /**
@@ -1440,7 +1453,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void reduceScatterv(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, long[] counts, ReduceOp op, CudaStream stream) {
-        composed.reduceScatterv(send, recv, counts, op, stream.nativeStream);
+        composed.reduceScatterv(send.nativeBuffer, recv.nativeBuffer, counts, op.operator, stream.nativeStream);
     }
 
     /**
@@ -1477,7 +1490,13 @@ public final class Communicator implements AutoCloseable {
             long[] recvDisplacements,
             CudaStream stream) {
         allToAllvOperations.exchange(
-                send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements, stream.nativeStream);
+                send.nativeBuffer,
+                sendCounts,
+                sendDisplacements,
+                recv.nativeBuffer,
+                recvCounts,
+                recvDisplacements,
+                stream.nativeStream);
     }
 
     /**
@@ -1506,7 +1525,13 @@ public final class Communicator implements AutoCloseable {
             long[] recvDisplacements,
             CudaStream stream) {
         composed.allToAllv(
-                send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements, stream.nativeStream);
+                send.nativeBuffer,
+                sendCounts,
+                sendDisplacements,
+                recv.nativeBuffer,
+                recvCounts,
+                recvDisplacements,
+                stream.nativeStream);
     }
 
     /**
@@ -1534,7 +1559,8 @@ public final class Communicator implements AutoCloseable {
             DeviceBuffer<T> recv,
             long[] recvCounts,
             long[] recvDisplacements) {
-        return allToAllvOperations.plan(send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements);
+        return new AllToAllvPlan<>(allToAllvOperations.plan(
+                send.nativeBuffer, sendCounts, sendDisplacements, recv.nativeBuffer, recvCounts, recvDisplacements));
     }
 
     /**
@@ -1551,7 +1577,7 @@ public final class Communicator implements AutoCloseable {
      *     being captured
      */
     public <T extends Element> void allToAllv(AllToAllvPlan<T> plan, CudaStream stream) {
-        allToAllvOperations.exchange(plan, stream.nativeStream);
+        allToAllvOperations.exchange(plan.exchange, stream.nativeStream);
     }
 
     /* One-sided operations. */
@@ -1580,7 +1606,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void putSignal(
             DeviceBuffer<T> elements, Window window, long offset, int peer, CudaStream stream) {
-        oneSidedOperations.putSignal(elements, window, offset, peer, stream.nativeStream);
+        oneSidedOperations.putSignal(elements.nativeBuffer, window.nativeWindow, offset, peer, stream.nativeStream);
     }
 
     /**

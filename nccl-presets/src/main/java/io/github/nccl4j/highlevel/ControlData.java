@@ -1,13 +1,18 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.highlevel.Element.Int64;
-import io.github.nccl4j.highlevel.Element.Int8;
 import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.communicator.CommunicatorStreams;
 import io.github.nccl4j.internal.communicator.StreamWork;
+import io.github.nccl4j.internal.cuda.NativeBuffer;
 import io.github.nccl4j.internal.operation.OperationKind;
+import io.github.nccl4j.internal.submission.Batch;
+import io.github.nccl4j.internal.submission.ComposedOperations;
+import io.github.nccl4j.internal.submission.OperationChecks;
+import io.github.nccl4j.internal.submission.OperationSubmitter;
 import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.internal.threads.Timeouts;
+import java.nio.ByteBuffer;
+import java.nio.LongBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -57,9 +62,9 @@ public final class ControlData {
     private final ComposedOperations composed;
 
     /** One for each rank. Kept, as the data, because allocating and freeing wait for the device. */
-    private DeviceBuffer<Int64> lengths;
+    private NativeBuffer lengths;
 
-    private DeviceBuffer<Int8> data;
+    private NativeBuffer data;
 
     ControlData(
             CommunicatorCore core,
@@ -128,10 +133,10 @@ public final class ControlData {
             offsets[rank] = total;
             total += counts[rank];
         }
-        DeviceBuffer<Int8> all = data(total);
-        DeviceBuffer<Int8> part = all.slice(offsets[core.rank()], counts[core.rank()]);
+        NativeBuffer all = data(total);
+        NativeBuffer part = all.slice(offsets[core.rank()], counts[core.rank()]);
         if (own.length > 0) {
-            part.copyFrom(own);
+            part.transfer(ByteBuffer.wrap(own), 0, true);
         }
         composed.allGatherv(part, all, counts, offsets, streams.ownStream());
         byte[] bytes = received(all);
@@ -163,9 +168,9 @@ public final class ControlData {
         if (length == 0) {
             return new byte[0];
         }
-        DeviceBuffer<Int8> sent = data(length);
+        NativeBuffer sent = data(length);
         if (isRoot) {
-            sent.copyFrom(value);
+            sent.transfer(ByteBuffer.wrap(value), 0, true);
         }
         submit(OperationKind.BROADCAST, sent, sent, root);
         return received(sent);
@@ -204,18 +209,18 @@ public final class ControlData {
         }
         core.requireOpen();
         if (lengths == null) {
-            lengths = Device.of(core.device()).allocate(ElementType.INT64, core.size());
+            lengths = NativeBuffer.allocate(core.device(), ElementType.INT64.format, core.size());
         }
-        DeviceBuffer<Int64> part = lengths.slice(core.rank(), 1);
-        part.copyFrom(new long[] {own});
+        NativeBuffer part = lengths.slice(core.rank(), 1);
+        part.transfer(LongBuffer.wrap(new long[] {own}), 0, true);
         submit(OperationKind.ALL_GATHER, part, lengths, 0);
         await(limit);
         long[] all = new long[core.size()];
-        lengths.copyTo(all);
+        lengths.transfer(LongBuffer.wrap(all), 0, false);
         return all;
     }
 
-    private void submit(OperationKind kind, DeviceBuffer<?> send, DeviceBuffer<?> recv, int root) {
+    private void submit(OperationKind kind, NativeBuffer send, NativeBuffer recv, int root) {
         long count = checks.collective(kind, send, recv, null, root);
         operations.submit(kind, send, recv, count, null, root, streams.ownStream(), null);
     }
@@ -231,20 +236,20 @@ public final class ControlData {
         work.await(limit);
     }
 
-    private byte[] received(DeviceBuffer<Int8> buffer) {
+    private byte[] received(NativeBuffer buffer) {
         await(core.deadline());
-        byte[] bytes = new byte[(int) buffer.length()];
-        buffer.copyTo(bytes);
+        byte[] bytes = new byte[(int) buffer.length];
+        buffer.transfer(ByteBuffer.wrap(bytes), 0, false);
         return bytes;
     }
 
-    private DeviceBuffer<Int8> data(long length) {
+    private NativeBuffer data(long length) {
         if (length > Integer.MAX_VALUE) {
             throw new IllegalArgumentException(
                     "the data of all ranks must be at most " + Integer.MAX_VALUE + " bytes: " + length);
         }
-        if (data == null || data.length() < length) {
-            DeviceBuffer<Int8> larger = Device.of(core.device()).allocate(ElementType.INT8, length);
+        if (data == null || data.length < length) {
+            NativeBuffer larger = NativeBuffer.allocate(core.device(), ElementType.INT8.format, length);
             if (data != null) {
                 data.close();
             }

@@ -1,17 +1,10 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.internal.cuda.MemoryAllocation;
-import io.github.nccl4j.internal.cuda.MemoryCopy;
-import io.github.nccl4j.internal.cuda.NativeGraph;
+import io.github.nccl4j.internal.cuda.NativeBuffer;
 import io.github.nccl4j.internal.cuda.NativeStream;
-import io.github.nccl4j.internal.cuda.PendingOperations;
-import io.github.nccl4j.internal.cuda.PendingReleases;
-import io.github.nccl4j.internal.memory.Bounds;
 import io.github.nccl4j.internal.memory.ElementFormat;
-import io.github.nccl4j.internal.memory.Lifetime;
 import io.github.nccl4j.internal.memory.Segments;
 import io.github.nccl4j.internal.memory.Transfer;
-import java.lang.ref.Reference;
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.nio.DoubleBuffer;
@@ -59,63 +52,19 @@ import org.bytedeco.javacpp.Pointer;
  * @since 0.1
  */
 public final class DeviceBuffer<T extends Element> implements AutoCloseable {
-    final Device device;
-    final ElementType<T> type;
-    /** Valid only after {@link #checkOpen()}. */
-    final long address;
+    final NativeBuffer nativeBuffer;
+    private final Device device;
+    private final ElementType<T> type;
 
-    final long length;
-    final long bytes;
-    final int typeCode;
-    /** Device and element type in one number, so that one comparison covers both. */
-    final int kind;
-    /** The buffer that this is a slice of, else null. */
-    private final DeviceBuffer<T> parent;
-    /** The buffer that holds the memory: this one, or the root of this slice. */
-    private final DeviceBuffer<T> root;
-    /** Frees the memory; null if the buffer does not own it. */
-    private final Runnable free;
-    /** A foreign object that keeps the memory alive, or null. */
-    private final Object keptAlive;
-    /** True if NCCL allocated the memory. */
-    private final boolean windowMemory;
-
-    private final Lifetime lifetime = new Lifetime(this);
-    /** The segments of the memory; null if there are none. Used in roots only, guarded by the lifetime. */
-    private Segments segments;
-
-    /** {@link Lifetime#CLOSED} or 0. For hot paths, which save a load of the lifetime. */
-    private int closed;
-    /**
-     * A batch that has a pin; used in roots only. Not volatile: a batch compares this with itself only, and clears it
-     * before it ends its pin. A batch that was overwritten here pins once more.
-     */
-    private Object pinnedBy;
-
-    private DeviceBuffer(
-            Device device,
-            ElementType<T> type,
-            long address,
-            long length,
-            DeviceBuffer<T> parent,
-            Runnable free,
-            Object keptAlive,
-            boolean windowMemory) {
+    private DeviceBuffer(Device device, ElementType<T> type, NativeBuffer nativeBuffer) {
         this.device = device;
         this.type = type;
-        this.address = address;
-        this.length = length;
-        bytes = length * type.sizeInBytes();
-        typeCode = type.nativeCode();
-        kind = device.nativeDevice.code() | typeCode;
-        this.parent = parent;
-        root = parent == null ? this : parent.root;
-        this.free = free;
-        this.keptAlive = keptAlive;
-        this.windowMemory = windowMemory;
-        if (free != null) {
-            lifetime.watch(this, toString());
-        }
+        this.nativeBuffer = nativeBuffer;
+    }
+
+    /** Returns null for null: on some ranks, an operation has one buffer only. */
+    static NativeBuffer nativeOf(DeviceBuffer<?> buffer) {
+        return buffer == null ? null : buffer.nativeBuffer;
     }
 
     private static ElementFormat formatOf(ElementType<?> type) {
@@ -123,37 +72,24 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     static <T extends Element> DeviceBuffer<T> allocate(Device device, ElementType<T> type, long length) {
-        return owner(
-                device,
-                type,
-                length,
-                MemoryAllocation.allocate(device.nativeDevice, MemoryAllocation.allocatedBytes(formatOf(type), length)),
-                false);
+        return new DeviceBuffer<>(device, type, NativeBuffer.allocate(device.nativeDevice, formatOf(type), length));
     }
 
     static <T extends Element> DeviceBuffer<T> allocatePinned(Device device, ElementType<T> type, long length) {
-        return owner(
-                Device.host(),
-                type,
-                length,
-                MemoryAllocation.allocatePinned(
-                        device.nativeDevice, MemoryAllocation.allocatedBytes(formatOf(type), length)),
-                false);
+        return new DeviceBuffer<>(
+                Device.host(), type, NativeBuffer.allocatePinned(device.nativeDevice, formatOf(type), length));
     }
 
     static <T extends Element> DeviceBuffer<T> allocateForWindow(Device device, ElementType<T> type, long length) {
-        return owner(
-                device,
-                type,
-                length,
-                MemoryAllocation.allocateForWindow(
-                        device.nativeDevice, MemoryAllocation.allocatedBytes(formatOf(type), length)),
-                true);
+        return new DeviceBuffer<>(
+                device, type, NativeBuffer.allocateForWindow(device.nativeDevice, formatOf(type), length));
     }
 
-    private static <T extends Element> DeviceBuffer<T> owner(
-            Device device, ElementType<T> type, long length, MemoryAllocation memory, boolean windowMemory) {
-        return new DeviceBuffer<>(device, type, memory.address(), length, null, memory.free(), null, windowMemory);
+    /** Wraps memory that other code frees when this buffer is closed. */
+    static <T extends Element> DeviceBuffer<T> take(
+            Device device, ElementType<T> type, long address, long length, Runnable free) {
+        return new DeviceBuffer<>(
+                device, type, NativeBuffer.take(device.nativeDevice, formatOf(type), address, length, free));
     }
 
     /**
@@ -171,7 +107,9 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      */
     public static <T extends Element> DeviceBuffer<T> wrap(
             Device device, ElementType<T> type, long address, long length) {
-        return wrap(device, type, address, length, null);
+        Objects.requireNonNull(device, "device");
+        return new DeviceBuffer<>(
+                device, type, NativeBuffer.wrap(device.nativeDevice, formatOf(type), address, length));
     }
 
     /**
@@ -190,14 +128,9 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     public static <T extends Element> DeviceBuffer<T> wrap(
             Device device, ElementType<T> type, Pointer pointer, long length) {
         Objects.requireNonNull(pointer, "pointer");
-        return wrap(device, type, MemoryAllocation.addressOf(formatOf(type), pointer, length), length, pointer);
-    }
-
-    private static <T extends Element> DeviceBuffer<T> wrap(
-            Device device, ElementType<T> type, long address, long length, Object keptAlive) {
         Objects.requireNonNull(device, "device");
-        MemoryAllocation.checkWrapped(formatOf(type), address, length);
-        return new DeviceBuffer<>(device, type, address, length, null, null, keptAlive, false);
+        return new DeviceBuffer<>(
+                device, type, NativeBuffer.wrap(device.nativeDevice, formatOf(type), pointer, length));
     }
 
     /**
@@ -220,20 +153,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @throws ReadOnlyBufferException if the NIO buffer is read-only
      */
     public static <T extends Element> DeviceBuffer<T> wrap(ElementType<T> type, ByteBuffer memory) {
-        long address = MemoryAllocation.addressOf(formatOf(type), memory);
-        DeviceBuffer<T> whole =
-                wrap(Device.host(), type, address, memory.remaining() / type.sizeInBytes(), memory.slice());
-        // A slice, since slices alone check the memory that they are in: plain buffers pay nothing for it.
-        DeviceBuffer<T> buffer = whole.slice(0, whole.length);
-        buffer.checkOpen();
-        return buffer;
-    }
-
-    /** Wraps memory that other code frees when this buffer is closed. */
-    static <T extends Element> DeviceBuffer<T> take(
-            Device device, ElementType<T> type, long address, long length, Runnable free) {
-        Bounds.checkAddress("address", address, MemoryAllocation.bytes(formatOf(type), length));
-        return owner(device, type, length, MemoryAllocation.of(device.nativeDevice, address, free), false);
+        return new DeviceBuffer<>(Device.host(), type, NativeBuffer.wrap(formatOf(type), memory));
     }
 
     /**
@@ -253,17 +173,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      */
     public <S> S asSegment(Class<S> type) {
         Segments.requireClass(Objects.requireNonNull(type, "type"));
-        synchronized (root.lifetime) {
-            checkOpen();
-            if (root.keptAlive instanceof ByteBuffer memory) {
-                return Segments.of(type, memory.slice((int) (address - root.address), (int) bytes));
-            } else if (root.closed != 0) {
-                throw new IllegalStateException(root + " is closed");
-            } else if (root.segments == null) {
-                root.segments = new Segments();
-            }
-            return root.segments.of(type, address, device.isHost() ? bytes : 0);
-        }
+        return nativeBuffer.asSegment(type);
     }
 
     /**
@@ -275,9 +185,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @throws IndexOutOfBoundsException if the slice is not within this buffer
      */
     public DeviceBuffer<T> slice(long offset, long length) {
-        checkOpen();
-        Bounds.check("offset", offset, length, "length()", this.length);
-        return new DeviceBuffer<>(device, type, address + offset * type.sizeInBytes(), length, this, null, null, false);
+        return new DeviceBuffer<>(device, type, nativeBuffer.slice(offset, length));
     }
 
     /** {@return the device of the memory} */
@@ -292,25 +200,17 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
 
     /** {@return the number of elements} */
     public long length() {
-        return length;
+        return nativeBuffer.length;
     }
 
     /** {@return the size in bytes} */
     public long sizeInBytes() {
-        return bytes;
+        return nativeBuffer.bytes;
     }
 
     /** {@return true if closing this buffer frees its memory} */
     public boolean isOwner() {
-        return free != null;
-    }
-
-    /**
-     * Returns true if the memory may be registered as a window: NCCL's own memory, or wrapped memory, whose allocator
-     * is unknown here.
-     */
-    boolean canBeWindow() {
-        return root.windowMemory || root.free == null;
+        return nativeBuffer.isOwner();
     }
 
     /**
@@ -318,12 +218,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * the memory of a wrapped NIO buffer}
      */
     public boolean isOpen() {
-        for (DeviceBuffer<T> buffer = this; buffer != null; buffer = buffer.parent) {
-            if (!buffer.lifetime.isOpen()) {
-                return false;
-            }
-        }
-        return root.problemOfMemory() == null;
+        return nativeBuffer.isOpen();
     }
 
     /**
@@ -333,156 +228,8 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @throws IllegalStateException if the buffer is closed
      */
     public long address() {
-        checkOpen();
-        return address;
-    }
-
-    /** Returns the address of an element, unchecked. */
-    long addressOf(long offset) {
-        return address + offset * type.sizeInBytes();
-    }
-
-    /**
-     * Returns a negative number if the buffer is closed; for callers that combine several checks. A close in another
-     * thread is seen by the next operation, which begins with a volatile read.
-     */
-    int state() {
-        return parent == null ? closed : closed | parent.stateForSlice();
-    }
-
-    private int stateForSlice() {
-        return problemOfMemory() == null ? state() : Lifetime.CLOSED;
-    }
-
-    /** Returns true if both are known to be in one allocation: parts of one buffer. */
-    boolean sharesMemory(DeviceBuffer<?> other) {
-        return other.root == root;
-    }
-
-    /** Returns the number of pins of the memory. */
-    int pins() {
-        return root.lifetime.pins();
-    }
-
-    /** Throws if the buffer is closed. Takes no lock and allocates nothing; the caller must keep the buffer open. */
-    void checkOpen() {
-        lifetime.check();
-        // Not a loop: hot paths check buffers, and few are slices.
-        if (parent != null) {
-            parent.checkOpen();
-            parent.checkMemory();
-        }
-    }
-
-    /** Throws if the memory is that of a NIO buffer that can't be accessed any more. */
-    void checkMemory() {
-        RuntimeException problem = root.problemOfMemory();
-        if (problem != null) {
-            throw new IllegalStateException(
-                    "the memory of " + this + " can't be accessed: " + problem.getMessage(), problem);
-        }
-    }
-
-    /**
-     * Returns why the memory of a NIO buffer can't be accessed: its arena was closed, or belongs to another thread.
-     * Returns null for all other memory.
-     */
-    private RuntimeException problemOfMemory() {
-        if (keptAlive instanceof ByteBuffer memory && memory.hasRemaining()) {
-            try {
-                memory.get(0);
-            } catch (RuntimeException inaccessible) {
-                return inaccessible;
-            }
-        }
-        return null;
-    }
-
-    /** Begins a use of the memory, which prevents it from being freed. */
-    private DeviceBuffer<T> acquire() {
-        if (device.isHost()) {
-            PendingOperations.awaitDefaultOfHost();
-        }
-        root.lifetime.acquire();
-        try {
-            checkOpen();
-        } catch (IllegalStateException closed) {
-            root.lifetime.release();
-            throw closed;
-        }
-        return root;
-    }
-
-    /**
-     * Prevents {@link #close()} from freeing the memory until {@link #unpin()}, for work that continues after the call.
-     * The caller also keeps a reference to this buffer. Takes no lock and allocates nothing.
-     *
-     * @throws IllegalStateException if this buffer or a buffer that it is a slice of is closed
-     */
-    void pin() {
-        root.lifetime.pin();
-        try {
-            checkOpen();
-        } catch (IllegalStateException closed) {
-            root.lifetime.unpin();
-            throw closed;
-        }
-    }
-
-    /** Pins this buffer and another one, which may be in the same memory; {@link #unpinBoth} ends the pins. */
-    void pinBoth(DeviceBuffer<?> other) {
-        pin();
-        try {
-            if (other.root == root) {
-                other.checkOpen();
-            } else {
-                other.pin();
-            }
-        } catch (IllegalStateException closed) {
-            unpin();
-            throw closed;
-        }
-    }
-
-    void unpinBoth(DeviceBuffer<?> other) {
-        if (other.root != root) {
-            other.unpin();
-        }
-        unpin();
-    }
-
-    /** Returns true if a batch has a pin of {@link #pinFor}. May return false although it has one. */
-    boolean isPinnedFor(Object batch) {
-        return root.pinnedBy == batch;
-    }
-
-    /** As {@link #pin}, but records the batch, which need not pin again for each of its operations. */
-    void pinFor(Object batch) {
-        pin();
-        root.pinnedBy = batch;
-    }
-
-    /** Ends a pin of {@link #pinFor}. */
-    void unpinFromBatch() {
-        root.pinnedBy = null;
-        unpin();
-    }
-
-    /** Keeps the memory while a graph may use it. */
-    void keepFor(NativeGraph graph) {
-        pin();
-        graph.keep(this::unpin);
-    }
-
-    /** Ends a pin, in any thread. Frees the memory if the owner is closed and this was the last pin. */
-    void unpin() {
-        root.lifetime.unpin();
-        Reference.reachabilityFence(root.keptAlive);
-    }
-
-    private static void release(DeviceBuffer<?> root) {
-        root.lifetime.release();
-        Reference.reachabilityFence(root.keptAlive);
+        nativeBuffer.checkOpen();
+        return nativeBuffer.address;
     }
 
     /**
@@ -493,7 +240,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @throws IllegalArgumentException if the value is out of the range of the integer type
      */
     public void fill(long value) {
-        fillBits(type.format.bitsOf(value));
+        nativeBuffer.fill(type.format.bitsOf(value));
     }
 
     /**
@@ -503,16 +250,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @throws IllegalArgumentException if the elements are integers
      */
     public void fill(double value) {
-        fillBits(type.format.bitsOf(value));
-    }
-
-    private void fillBits(long bits) {
-        DeviceBuffer<T> root = acquire();
-        try {
-            MemoryCopy.fill(device.nativeDevice, address, length, type.sizeInBytes(), bits);
-        } finally {
-            release(root);
-        }
+        nativeBuffer.fill(type.format.bitsOf(value));
     }
 
     /**
@@ -524,54 +262,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @throws IllegalStateException if one of the buffers is closed
      */
     public void copyFrom(DeviceBuffer<T> source) {
-        requireLike(source);
-        // One lock order for all pairs of buffers, so that two copies and the closing of both buffers cannot deadlock.
-        boolean thisFirst = root.lifetime.isBefore(source.root.lifetime);
-        DeviceBuffer<T> first = (thisFirst ? this : source).acquire();
-        try {
-            DeviceBuffer<T> second = (thisFirst ? source : this).acquire();
-            try {
-                copyOpen(source);
-            } finally {
-                release(second);
-            }
-        } finally {
-            release(first);
-        }
-    }
-
-    private void requireLike(DeviceBuffer<T> source) {
-        Objects.requireNonNull(source, "source");
-        if (source.length != length) {
-            throw new IllegalArgumentException("source.length() must be length(): " + source.length + " != " + length);
-        }
-        if (source.type != type) {
-            // Possible with raw types; a larger element type would be accessed beyond its memory.
-            throw new IllegalArgumentException(
-                    "source and this buffer must have the same element type: " + source.type + ", " + type);
-        }
-    }
-
-    private void requireNoOverlap(DeviceBuffer<T> source) {
-        if (device.equals(source.device)
-                && address != source.address
-                && Math.abs(address - source.address) < sizeInBytes()) {
-            throw new IllegalArgumentException("buffers overlap without being the same: "
-                    + Bounds.range(source.address, bytes) + " and " + Bounds.range(address, bytes));
-        }
-    }
-
-    private void copyOpen(DeviceBuffer<T> source) {
-        long bytes = sizeInBytes();
-        requireNoOverlap(source);
-        if (bytes == 0 || address == source.address) {
-            return;
-        }
-        if (device.isHost() && source.device.isCuda()) {
-            MemoryCopy.copy(source.device.nativeDevice, address, source.address, bytes);
-        } else {
-            MemoryCopy.copy(device.nativeDevice, address, source.address, bytes);
-        }
+        nativeBuffer.copyFrom(Objects.requireNonNull(source, "source").nativeBuffer);
     }
 
     /**
@@ -598,9 +289,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @throws IndexOutOfBoundsException if the elements go beyond this buffer
      */
     public void copyFrom(Buffer source, long offset) {
-        Objects.requireNonNull(source, "source");
-        transfer(source, offset, true);
-        source.position(source.limit());
+        nativeBuffer.transfer(Objects.requireNonNull(source, "source"), offset, true);
     }
 
     /**
@@ -632,8 +321,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         if (target.isReadOnly()) {
             throw new ReadOnlyBufferException();
         }
-        transfer(target, offset, false);
-        target.position(target.limit());
+        nativeBuffer.transfer(target, offset, false);
     }
 
     /**
@@ -646,8 +334,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @throws IndexOutOfBoundsException if the array is longer than this buffer
      */
     public void copyFrom(float[] source) {
-        Objects.requireNonNull(source, "source");
-        transfer(FloatBuffer.wrap(source), 0, true);
+        nativeBuffer.transfer(FloatBuffer.wrap(Objects.requireNonNull(source, "source")), 0, true);
     }
 
     /**
@@ -656,10 +343,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @param source the array
      */
     public void copyFrom(byte[] source) {
-        Objects.requireNonNull(source, "source");
-        checkOpen();
-        Transfer.requireByteElements(type.format);
-        transfer(ByteBuffer.wrap(source), 0, true);
+        transferBytes(ByteBuffer.wrap(Objects.requireNonNull(source, "source")), true);
     }
 
     /**
@@ -668,8 +352,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @param source the array
      */
     public void copyFrom(short[] source) {
-        Objects.requireNonNull(source, "source");
-        transfer(ShortBuffer.wrap(source), 0, true);
+        nativeBuffer.transfer(ShortBuffer.wrap(Objects.requireNonNull(source, "source")), 0, true);
     }
 
     /**
@@ -678,8 +361,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @param source the array
      */
     public void copyFrom(int[] source) {
-        Objects.requireNonNull(source, "source");
-        transfer(IntBuffer.wrap(source), 0, true);
+        nativeBuffer.transfer(IntBuffer.wrap(Objects.requireNonNull(source, "source")), 0, true);
     }
 
     /**
@@ -688,8 +370,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @param source the array
      */
     public void copyFrom(long[] source) {
-        Objects.requireNonNull(source, "source");
-        transfer(LongBuffer.wrap(source), 0, true);
+        nativeBuffer.transfer(LongBuffer.wrap(Objects.requireNonNull(source, "source")), 0, true);
     }
 
     /**
@@ -698,8 +379,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @param source the array
      */
     public void copyFrom(double[] source) {
-        Objects.requireNonNull(source, "source");
-        transfer(DoubleBuffer.wrap(source), 0, true);
+        nativeBuffer.transfer(DoubleBuffer.wrap(Objects.requireNonNull(source, "source")), 0, true);
     }
 
     /**
@@ -712,8 +392,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @throws IndexOutOfBoundsException if the array is longer than this buffer
      */
     public void copyTo(float[] target) {
-        Objects.requireNonNull(target, "target");
-        transfer(FloatBuffer.wrap(target), 0, false);
+        nativeBuffer.transfer(FloatBuffer.wrap(Objects.requireNonNull(target, "target")), 0, false);
     }
 
     /**
@@ -722,10 +401,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @param target the array
      */
     public void copyTo(byte[] target) {
-        Objects.requireNonNull(target, "target");
-        checkOpen();
-        Transfer.requireByteElements(type.format);
-        transfer(ByteBuffer.wrap(target), 0, false);
+        transferBytes(ByteBuffer.wrap(Objects.requireNonNull(target, "target")), false);
     }
 
     /**
@@ -734,8 +410,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @param target the array
      */
     public void copyTo(short[] target) {
-        Objects.requireNonNull(target, "target");
-        transfer(ShortBuffer.wrap(target), 0, false);
+        nativeBuffer.transfer(ShortBuffer.wrap(Objects.requireNonNull(target, "target")), 0, false);
     }
 
     /**
@@ -744,8 +419,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @param target the array
      */
     public void copyTo(int[] target) {
-        Objects.requireNonNull(target, "target");
-        transfer(IntBuffer.wrap(target), 0, false);
+        nativeBuffer.transfer(IntBuffer.wrap(Objects.requireNonNull(target, "target")), 0, false);
     }
 
     /**
@@ -754,8 +428,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @param target the array
      */
     public void copyTo(long[] target) {
-        Objects.requireNonNull(target, "target");
-        transfer(LongBuffer.wrap(target), 0, false);
+        nativeBuffer.transfer(LongBuffer.wrap(Objects.requireNonNull(target, "target")), 0, false);
     }
 
     /**
@@ -764,8 +437,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @param target the array
      */
     public void copyTo(double[] target) {
-        Objects.requireNonNull(target, "target");
-        transfer(DoubleBuffer.wrap(target), 0, false);
+        nativeBuffer.transfer(DoubleBuffer.wrap(Objects.requireNonNull(target, "target")), 0, false);
     }
 
     /**
@@ -825,11 +497,17 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         return elements;
     }
 
+    private void transferBytes(ByteBuffer buffer, boolean write) {
+        nativeBuffer.checkOpen();
+        Transfer.requireByteElements(type.format);
+        nativeBuffer.transfer(buffer, 0, write);
+    }
+
     private int arrayLength() {
-        if (length > Integer.MAX_VALUE) {
+        if (length() > Integer.MAX_VALUE) {
             throw new IllegalStateException("an array can't have the elements of " + this + ": copy slices");
         }
-        return (int) length;
+        return (int) length();
     }
 
     /**
@@ -851,26 +529,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @see <a href="https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html">cudaMemcpyAsync</a>
      */
     public void copyFromAsync(DeviceBuffer<T> source, CudaStream stream) {
-        requireLike(source);
-        NativeStream queue = requireStream(stream, source.device, device);
-        checkOpen();
-        source.checkOpen();
-        requireNoOverlap(source);
-        if (isForeign() && source.isForeign()) {
-            MemoryCopy.enqueue(queue, address, source.address, sizeInBytes(), null);
-            return;
-        }
-        pin();
-        try {
-            source.pin();
-        } catch (IllegalStateException closed) {
-            unpin();
-            throw closed;
-        }
-        MemoryCopy.enqueue(queue, address, source.address, sizeInBytes(), () -> {
-            source.unpin();
-            unpin();
-        });
+        nativeBuffer.copyFromAsync(Objects.requireNonNull(source, "source").nativeBuffer, streamOf(stream));
     }
 
     /**
@@ -890,9 +549,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @throws CudaException if CUDA can't take the copy; waiting for the stream throws errors of the copy itself
      */
     public void copyFromAsync(Buffer source, CudaStream stream) {
-        Objects.requireNonNull(source, "source");
-        transferAsync(source, stream, true);
-        source.position(source.limit());
+        nativeBuffer.transferAsync(Objects.requireNonNull(source, "source"), streamOf(stream), true);
     }
 
     /**
@@ -914,46 +571,11 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         if (target.isReadOnly()) {
             throw new ReadOnlyBufferException();
         }
-        transferAsync(target, stream, false);
-        target.position(target.limit());
+        nativeBuffer.transferAsync(target, streamOf(stream), false);
     }
 
-    private static NativeStream requireStream(CudaStream stream, Device source, Device target) {
-        NativeStream queue = Objects.requireNonNull(stream, "stream").nativeStream;
-        MemoryCopy.requireStream(queue, source.nativeDevice, target.nativeDevice);
-        return queue;
-    }
-
-    private void transferAsync(Buffer buffer, CudaStream stream, boolean write) {
-        NativeStream queue = requireStream(stream, write ? Device.host() : device, write ? device : Device.host());
-        checkOpen();
-        int count = Transfer.elements(type.format, buffer);
-        Bounds.check("offset", 0, count, "length()", length);
-        MemoryCopy.requireAsynchronous(type.format, buffer);
-        long memory = MemoryCopy.addressOf(type.format, buffer);
-        pin();
-        MemoryCopy.enqueue(
-                queue, write ? address : memory, write ? memory : address, (long) count * type.sizeInBytes(), () -> {
-                    Reference.reachabilityFence(buffer);
-                    unpin();
-                });
-    }
-
-    /** Returns true if other code controls the lifetime of the memory: a copy needs no pin and no event for it. */
-    private boolean isForeign() {
-        return root.free == null && root.keptAlive == null;
-    }
-
-    private void transfer(Buffer buffer, long offset, boolean write) {
-        checkOpen();
-        int count = Transfer.elements(type.format, buffer);
-        Bounds.check("offset", offset, count, "length()", length);
-        DeviceBuffer<T> root = acquire();
-        try {
-            MemoryCopy.transfer(device.nativeDevice, type.format, addressOf(offset), buffer, count, write);
-        } finally {
-            release(root);
-        }
+    private static NativeStream streamOf(CudaStream stream) {
+        return Objects.requireNonNull(stream, "stream").nativeStream;
     }
 
     /**
@@ -968,28 +590,12 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      */
     @Override
     public void close() {
-        synchronized (lifetime) {
-            if (segments != null) {
-                endSegments();
-            }
-            closed = Lifetime.CLOSED;
-        }
-        lifetime.close(free == null ? () -> {} : free);
-        PendingReleases.poll();
-    }
-
-    private void endSegments() {
-        try {
-            segments.close();
-        } catch (IllegalStateException used) {
-            throw new IllegalStateException(this + " can't be closed while its segment is used", used);
-        }
-        segments = null;
+        nativeBuffer.close();
     }
 
     /** {@return a description: "DeviceBuffer of 1024 float32 on CUDA device 0"} */
     @Override
     public String toString() {
-        return "DeviceBuffer of " + length + " " + type + " on " + device;
+        return nativeBuffer.toString();
     }
 }

@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.binding.DlpackTensors;
+import io.github.nccl4j.internal.cuda.NativeBuffer;
 import io.github.nccl4j.internal.cuda.NativeGraph;
 import io.github.nccl4j.internal.cuda.PendingReleases;
 import io.github.nccl4j.internal.memory.Address;
@@ -77,7 +78,7 @@ public enum Dlpack {
         this.flagsOffset = flagsOffset;
     }
 
-    private record Export(long address, DeviceBuffer<?> buffer) {}
+    private record Export(long address, NativeBuffer buffer) {}
 
     /**
      * Exports a buffer as a tensor of one dimension, without copying it.
@@ -89,18 +90,19 @@ public enum Dlpack {
     public long export(DeviceBuffer<?> buffer) {
         Objects.requireNonNull(buffer, "buffer");
         poll();
-        buffer.pin();
+        NativeBuffer memory = buffer.nativeBuffer;
+        memory.pin();
         DataType type = buffer.type().dataType();
         long address = DlpackTensors.export(
-                buffer.address,
-                buffer.length(),
+                memory.address,
+                memory.length,
                 buffer.device().isCuda() ? DlpackTensor.CUDA : DlpackTensor.CPU,
                 buffer.device().isCuda() ? buffer.device().index() : 0,
                 CODES.get(type),
                 type.size() * Byte.SIZE,
                 this == VERSIONED);
         synchronized (EXPORTS) {
-            EXPORTS.add(new Export(address, buffer));
+            EXPORTS.add(new Export(address, memory));
             anyExport = true;
         }
         return address;

@@ -72,8 +72,6 @@ public final class ElementType<T extends Element> {
     private static final List<ElementType<?>> VALUES = List.of(
             INT8, UINT8, INT32, UINT32, INT64, UINT64, FLOAT16, FLOAT32, FLOAT64, BFLOAT16, FLOAT8E4M3, FLOAT8E5M2);
 
-    private final DataType dataType;
-    private final int nativeCode;
     final ElementFormat format;
 
     private ElementType(String name, DataType dataType, Class<?> carrier) {
@@ -85,9 +83,7 @@ public final class ElementType<T extends Element> {
     }
 
     private ElementType(String name, DataType dataType, Class<?> carrier, SmallFloatFormat small) {
-        this.dataType = dataType;
-        nativeCode = dataType.code();
-        format = new ElementFormat(name, dataType.size(), carrier, small);
+        format = new ElementFormat(name, dataType, carrier, small);
     }
 
     /** {@return all twelve types, in the order of NCCL's codes} */
@@ -97,12 +93,12 @@ public final class ElementType<T extends Element> {
 
     /** {@return the corresponding {@link DataType}, with the release that added it} */
     public DataType dataType() {
-        return dataType;
+        return format.type();
     }
 
     /** {@return NCCL's code of the type, a {@code ncclDataType_t}} */
     public int nativeCode() {
-        return nativeCode;
+        return format.type().code();
     }
 
     /** {@return the size of an element in bytes} */

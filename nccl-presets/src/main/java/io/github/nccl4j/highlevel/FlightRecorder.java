@@ -4,6 +4,7 @@ import io.github.nccl4j.internal.communicator.CommunicatorSettings;
 import io.github.nccl4j.internal.diagnostics.FlightRecord;
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.operation.OperationLog;
+import io.github.nccl4j.internal.operation.Operator;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -90,7 +91,7 @@ public final class FlightRecorder {
                     entry.function(),
                     entry.count(),
                     kind.hasElements() ? Optional.of(ElementType.values().get(entry.type())) : Optional.empty(),
-                    kind.reduces() ? Optional.of(OperationKind.operator(entry.op())) : Optional.empty(),
+                    kind.reduces() ? Optional.of(Operator.nameOf(entry.op())) : Optional.empty(),
                     kind.hasPeer() && entry.peer() >= 0 ? OptionalInt.of(entry.peer()) : OptionalInt.empty(),
                     entry.stream(),
                     time(entry.enqueued()),

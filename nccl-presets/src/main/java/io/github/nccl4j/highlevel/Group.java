@@ -1,5 +1,7 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.submission.Batch;
+import io.github.nccl4j.internal.submission.GroupScope;
 import java.time.Duration;
 import java.util.Objects;
 
@@ -40,14 +42,9 @@ import java.util.Objects;
  * @since 0.1
  */
 public final class Group implements AutoCloseable {
-    private final Batch batch;
-    private final Batch.Mark mark;
-    private boolean ended;
+    private final GroupScope scope = GroupScope.open();
 
-    private Group() {
-        batch = Batch.open(this);
-        mark = batch.mark();
-    }
+    private Group() {}
 
     /**
      * Opens a group in this thread.
@@ -65,14 +62,7 @@ public final class Group implements AutoCloseable {
      * @throws NcclResultException as {@link #launch()}
      */
     public static void run(Runnable body) {
-        Objects.requireNonNull(body, "body");
-        Group group = open();
-        try {
-            body.run();
-            group.launch();
-        } finally {
-            group.discard();
-        }
+        GroupScope.run(Objects.requireNonNull(body, "body"));
     }
 
     /** {@return true if this thread has an open group} */
@@ -94,13 +84,7 @@ public final class Group implements AutoCloseable {
      * @throws NcclTimeoutException if the launch is not done by the deadline
      */
     public void launch() {
-        requireOpen("launched");
-        ended = true;
-        if (batch.isOutermost(this)) {
-            batch.launch(this);
-        } else {
-            batch.leave(this);
-        }
+        scope.launch();
     }
 
     /**
@@ -116,37 +100,7 @@ public final class Group implements AutoCloseable {
      * @throws NcclResultException if NCCL refuses one of the operations
      */
     public Duration simulate() {
-        requireOpen("simulated");
-        if (!batch.isOutermost(this)) {
-            throw new IllegalStateException("a group within another can't be simulated");
-        }
-        NcclLibrary.get().require("ncclGroupSimulateEnd");
-        ended = true;
-        double microseconds = batch.simulate(this);
-        return Duration.ofNanos(Math.max(0, Math.round(1000 * microseconds)));
-    }
-
-    private void requireOpen(String what) {
-        requireThread(what);
-        if (ended) {
-            throw new IllegalStateException("this group has ended, it can't be " + what + " any more");
-        }
-        if (!batch.isInnermost(this)) {
-            throw new IllegalStateException("a group within this one is open: launch or close it first");
-        }
-    }
-
-    private void requireThread(String what) {
-        if (Thread.currentThread() != batch.thread()) {
-            throw new IllegalStateException("a group must be " + what + " by the thread that opened it: thread '"
-                    + batch.thread().getName() + "', not '"
-                    + Thread.currentThread().getName() + "'");
-        }
-    }
-
-    /** Called when the outer group was closed. */
-    void abandoned() {
-        ended = true;
+        return Duration.ofNanos(Math.max(0, Math.round(1000 * scope.simulate())));
     }
 
     /**
@@ -157,18 +111,6 @@ public final class Group implements AutoCloseable {
      */
     @Override
     public void close() {
-        requireThread("closed");
-        if (!ended) {
-            batch.warnOfDropped(mark);
-            discard();
-        }
-    }
-
-    /** As {@link #close} without the warning, because an exception says that the operations are not launched. */
-    void discard() {
-        if (!ended) {
-            ended = true;
-            batch.discard(this, mark);
-        }
+        scope.close();
     }
 }

@@ -4,6 +4,11 @@ import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.communicator.Resource;
 import io.github.nccl4j.internal.cuda.NativeGraph;
 import io.github.nccl4j.internal.operation.Operation;
+import io.github.nccl4j.internal.submission.Batch;
+import io.github.nccl4j.internal.submission.CommunicatorWindows;
+import io.github.nccl4j.internal.submission.GroupScope;
+import io.github.nccl4j.internal.submission.OperationSubmitter;
+import io.github.nccl4j.internal.submission.RecordedOperations;
 import java.util.Objects;
 
 /**
@@ -63,7 +68,7 @@ public final class Plan implements AutoCloseable {
                     + (Batch.current() != null ? "open group" : "capture") + " of this thread");
         }
         Objects.requireNonNull(operations, "operations");
-        Group group = Group.open();
+        GroupScope group = GroupScope.open();
         try {
             operations.run();
             return new Plan(core, windows, submitter, new RecordedOperations(Batch.current(), core));
@@ -97,7 +102,7 @@ public final class Plan implements AutoCloseable {
             }
         } else if (!recorded.isEmpty()) {
             recorded.checkMemory();
-            Group.run(() -> recorded.addTo(Batch.current(), core, resource));
+            GroupScope.run(() -> recorded.addTo(Batch.current(), core, resource));
         }
     }
 

@@ -1,6 +1,6 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.operation.Operator;
 import java.util.List;
 
 /**
@@ -14,28 +14,26 @@ import java.util.List;
  */
 public class ReduceOp {
     /** The sum; integers wrap around. */
-    public static final ReduceOp SUM = new ReduceOp(nccl.ncclSum, "SUM");
+    public static final ReduceOp SUM = new ReduceOp(Operator.SUM);
 
     /** The product; integers wrap around. */
-    public static final ReduceOp PROD = new ReduceOp(nccl.ncclProd, "PROD");
+    public static final ReduceOp PROD = new ReduceOp(Operator.PROD);
 
     /** The largest. */
-    public static final ReduceOp MAX = new ReduceOp(nccl.ncclMax, "MAX");
+    public static final ReduceOp MAX = new ReduceOp(Operator.MAX);
 
     /** The smallest. */
-    public static final ReduceOp MIN = new ReduceOp(nccl.ncclMin, "MIN");
+    public static final ReduceOp MIN = new ReduceOp(Operator.MIN);
 
     /** The sum, divided by the number of ranks. */
-    public static final ReduceOp AVG = new ReduceOp(nccl.ncclAvg, "AVG");
+    public static final ReduceOp AVG = new ReduceOp(Operator.AVG);
 
     private static final List<ReduceOp> BUILT_IN = List.of(SUM, PROD, MAX, MIN, AVG);
 
-    private final int code;
-    private final String name;
+    final Operator operator;
 
-    ReduceOp(int code, String name) {
-        this.code = code;
-        this.name = name;
+    ReduceOp(Operator operator) {
+        this.operator = operator;
     }
 
     /**
@@ -53,22 +51,17 @@ public class ReduceOp {
      * @return the code
      */
     public final int code() {
-        return code;
+        return operator.code;
     }
 
-    /** Returns true if the operator is built into NCCL; else it belongs to a communicator. */
-    final boolean isBuiltIn() {
-        return code < nccl.ncclNumOps;
-    }
-
-    /** Returns true if the operator multiplies or divides: averages and created operators. */
-    final boolean isScaled() {
-        return code >= nccl.ncclAvg;
+    /** Returns null for null: most operations have no operator. */
+    static Operator operatorOf(ReduceOp op) {
+        return op == null ? null : op.operator;
     }
 
     /** Returns the operator's name, such as "SUM". */
     @Override
     public String toString() {
-        return name;
+        return operator.toString();
     }
 }

@@ -3,6 +3,7 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.communicator.Resource;
+import io.github.nccl4j.internal.cuda.NativeBuffer;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.RegistrationFaults;
 
@@ -43,17 +44,18 @@ public final class Registration implements AutoCloseable {
                 core,
                 this,
                 () -> core.calls().deregister("ncclCommDeregister", comm -> nccl.ncclCommDeregister(comm, handle)),
-                buffer::unpin);
+                buffer.nativeBuffer::unpin);
     }
 
     /** Registers a buffer, which must have been checked. */
     static Registration of(CommunicatorCore core, DeviceBuffer<?> buffer) {
         core.require("ncclCommRegister");
-        if (buffer.length == 0) {
+        NativeBuffer memory = buffer.nativeBuffer;
+        if (memory.length == 0) {
             throw new IllegalArgumentException("buffer must have at least 1 element: " + buffer);
         }
         RegistrationFaults.warnOnce(core.library());
-        buffer.pin();
+        memory.pin();
         boolean made = false;
         // NCCL leaves the cell unchanged if it registers nothing.
         try (NativeMemory cell = new NativeMemory(Long.BYTES)) {
@@ -62,14 +64,13 @@ public final class Registration implements AutoCloseable {
                 core.calls()
                         .callAlone(
                                 "ncclCommRegister",
-                                handle -> nccl.ncclCommRegister(
-                                        handle, buffer.address, buffer.sizeInBytes(), cell.address()));
+                                handle -> nccl.ncclCommRegister(handle, memory.address, memory.bytes, cell.address()));
             });
             made = true;
             return new Registration(core, buffer, cell.buffer().getLong(0));
         } finally {
             if (!made) {
-                buffer.unpin();
+                memory.unpin();
             }
         }
     }

@@ -1,12 +1,9 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.global.nccl;
-import io.github.nccl4j.global.nccl_device;
 import io.github.nccl4j.internal.communicator.CommunicatorCore;
-import io.github.nccl4j.internal.communicator.CommunicatorState;
-import io.github.nccl4j.internal.communicator.Resource;
-import io.github.nccl4j.internal.memory.NativeMemory;
-import io.github.nccl4j.internal.operation.Deferred;
+import io.github.nccl4j.internal.cuda.NativeBuffer;
+import io.github.nccl4j.internal.submission.CommunicatorWindows;
+import io.github.nccl4j.internal.submission.NativeWindow;
 import java.util.Collections;
 import java.util.EnumSet;
 import java.util.OptionalLong;
@@ -46,101 +43,46 @@ import java.util.Set;
  * @since 0.1
  */
 public final class Window implements AutoCloseable {
-    private static final String REGISTER = "ncclCommWindowRegister";
-
-    private final CommunicatorCore core;
-    private final CommunicatorWindows windows;
+    final NativeWindow nativeWindow;
     private final DeviceBuffer<?> buffer;
     private final Set<WindowFlag> flags;
-    private final boolean symmetric;
-    private final Resource resource;
-    /** 0 while the window is pending. */
-    private volatile long handle;
 
-    private Window(CommunicatorCore core, CommunicatorWindows windows, DeviceBuffer<?> buffer, Set<WindowFlag> flags) {
-        this.core = core;
-        this.windows = windows;
+    private Window(DeviceBuffer<?> buffer, Set<WindowFlag> flags, NativeWindow nativeWindow) {
         this.buffer = buffer;
         this.flags = Collections.unmodifiableSet(flags);
-        symmetric = flags.contains(WindowFlag.COLL_SYMMETRIC);
-        buffer.pin();
-        resource = new Resource(core, this, this::deregister, buffer::unpin);
+        this.nativeWindow = nativeWindow;
     }
 
     /** Registers a buffer, which must have been checked: at once, or at the launch of the open group. */
     static Window register(
             CommunicatorCore core, CommunicatorWindows windows, DeviceBuffer<?> buffer, WindowFlag... flags) {
         NcclLibrary library = core.library();
-        library.require(REGISTER);
+        library.require(NativeWindow.REGISTER);
         EnumSet<WindowFlag> all = EnumSet.noneOf(WindowFlag.class);
+        int bits = 0;
         for (WindowFlag flag : flags) {
             if (!library.version().isAtLeast(flag.since())) {
                 throw new NcclLibraryException(flag + " needs NCCL " + flag.since() + ", loaded is " + library);
             }
             all.add(flag);
+            bits |= flag.code();
         }
-        if (buffer.length == 0) {
+        NativeBuffer memory = buffer.nativeBuffer;
+        if (memory.length == 0) {
             throw new IllegalArgumentException("buffer must have at least 1 element: " + buffer);
         }
-        if (!buffer.canBeWindow()) {
+        if (!memory.canBeWindow()) {
             throw new IllegalArgumentException(
                     "buffer must have memory of ncclMemAlloc: allocate it by Device.allocateForWindow: " + buffer);
         }
-        if (buffer.address % WindowFlag.REQUIRED_ALIGNMENT != 0) {
+        if (memory.address % WindowFlag.REQUIRED_ALIGNMENT != 0) {
             throw new IllegalArgumentException("address of the buffer must be a multiple of "
-                    + WindowFlag.REQUIRED_ALIGNMENT + ": 0x" + Long.toHexString(buffer.address) + " % "
-                    + WindowFlag.REQUIRED_ALIGNMENT + " = " + buffer.address % WindowFlag.REQUIRED_ALIGNMENT);
+                    + WindowFlag.REQUIRED_ALIGNMENT + ": 0x" + Long.toHexString(memory.address) + " % "
+                    + WindowFlag.REQUIRED_ALIGNMENT + " = " + memory.address % WindowFlag.REQUIRED_ALIGNMENT);
         }
-        Window window = new Window(core, windows, buffer, all);
-        Batch.call(core, window.new Registering(), EnumSet.of(CommunicatorState.OPEN));
-        return window;
-    }
-
-    /** The C call; NCCL may write its result later. */
-    private final class Registering implements Deferred {
-        private final NativeMemory cell = new NativeMemory(Long.BYTES);
-
-        Registering() {
-            // Closing a pending window waits for the call.
-            resource.pin();
-        }
-
-        @Override
-        public int call() {
-            int bits = flags.stream().mapToInt(WindowFlag::code).reduce(0, (all, flag) -> all | flag);
-            return core.calls()
-                    .onDevice(() -> nccl.ncclCommWindowRegister(
-                            core.handle(), buffer.address, buffer.sizeInBytes(), cell.address(), bits));
-        }
-
-        @Override
-        public void completed() {
-            long made = cell.buffer().getLong(0);
-            cell.close();
-            if (made == 0) {
-                resource.cancel();
-                throw NoWindowException.of(core.toString(), core.library(), System.getenv());
-            }
-            handle = made;
-            windows.add(Window.this);
-            resource.unpin();
-        }
-
-        @Override
-        public void discarded() {
-            if (core.isStuckNow()) {
-                // The call is still in progress: it uses the memory, and will write the handle.
-                resource.giveUp();
-            } else {
-                cell.close();
-                resource.cancel();
-            }
-        }
-
-        @Override
-        public String toString() {
-            return REGISTER;
-        }
+        NativeWindow made =
+                windows.register(memory, bits, () -> NoWindowException.of(core.toString(), library, System.getenv()));
+        return new Window(buffer, all, made);
     }
 
     /** {@return the registered buffer} */
@@ -165,7 +107,7 @@ public final class Window implements AutoCloseable {
 
     /** {@return true if the window can be used: it is neither pending nor closed} */
     public boolean isOpen() {
-        return handle != 0 && resource.isOpen();
+        return nativeWindow.isOpen();
     }
 
     /**
@@ -175,17 +117,8 @@ public final class Window implements AutoCloseable {
      * @return true if all memory of the buffer is within this window, which may be pending or closed
      */
     public boolean contains(DeviceBuffer<?> part) {
-        return part.device.equals(buffer.device) && covers(part.address, part.sizeInBytes());
-    }
-
-    /** True if memory of the window's device is within the window. */
-    boolean covers(long address, long bytes) {
-        long offset = address - buffer.address;
-        return offset >= 0 && offset <= sizeInBytes() && bytes <= sizeInBytes() - offset;
-    }
-
-    boolean isSymmetric() {
-        return symmetric;
+        NativeBuffer other = part.nativeBuffer;
+        return other.device.equals(buffer.nativeBuffer.device) && nativeWindow.covers(other.address, other.bytes);
     }
 
     /**
@@ -198,15 +131,7 @@ public final class Window implements AutoCloseable {
      * @throws NcclLibraryException if the library lacks the function
      */
     public long userAddress() {
-        core.require("ncclWinGetUserPtr");
-        try (NativeMemory cell = new NativeMemory(Long.BYTES)) {
-            core.calls().alone(() -> {
-                check();
-                core.calls()
-                        .callAlone("ncclWinGetUserPtr", comm -> nccl.ncclWinGetUserPtr(comm, handle, cell.address()));
-            });
-            return cell.buffer().getLong(0);
-        }
+        return nativeWindow.userAddress();
     }
 
     /**
@@ -241,19 +166,7 @@ public final class Window implements AutoCloseable {
      */
     @Incubating
     public OptionalLong peerAddress(int peer) {
-        String function = "ncclGetPeerDevicePointer";
-        core.require(function);
-        core.requireRank("peer", peer);
-        try (NativeMemory cell = new NativeMemory(Long.BYTES)) {
-            core.calls().alone(() -> {
-                check();
-                core.calls()
-                        .callAlone(
-                                function,
-                                comm -> nccl_device.ncclGetPeerDevicePointer(handle, 0, peer, cell.address()));
-            });
-            return presentUnlessNull(cell.buffer().getLong(0));
-        }
+        return presentUnlessNull(nativeWindow.peerAddress(peer));
     }
 
     /**
@@ -271,27 +184,7 @@ public final class Window implements AutoCloseable {
      */
     @Incubating
     public OptionalLong multimemAddress() {
-        String function = "ncclGetLsaMultimemDevicePointer";
-        core.require(function);
-        NativeMemory cell = new NativeMemory(Long.BYTES);
-        boolean returned = false;
-        try {
-            core.calls().alone(() -> {
-                check();
-                core.calls()
-                        .hostCall(
-                                function,
-                                () -> nccl_device.ncclGetLsaMultimemDevicePointer(handle, 0, cell.address()),
-                                () -> {});
-            });
-            returned = true;
-            return presentUnlessNull(cell.buffer().getLong(0));
-        } finally {
-            // An abandoned call is still in progress, and will write to the cell.
-            if (returned || !core.isStuckNow()) {
-                cell.close();
-            }
-        }
+        return presentUnlessNull(nativeWindow.multimemAddress());
     }
 
     private static OptionalLong presentUnlessNull(long address) {
@@ -305,36 +198,8 @@ public final class Window implements AutoCloseable {
      * @throws IllegalStateException if the window is not open
      */
     public long nativeHandle() {
-        check();
-        return handle;
-    }
-
-    /** As {@link #nativeHandle} without a check. */
-    long handle() {
-        return handle;
-    }
-
-    Resource resource() {
-        return resource;
-    }
-
-    void check() {
-        resource.check();
-        if (handle == 0) {
-            throw new IllegalStateException(this + " is pending: it can be used when its group has been launched");
-        }
-    }
-
-    void check(CommunicatorCore user) {
-        check();
-        if (user != core) {
-            throw new IllegalArgumentException("window belongs to " + core + ", not to " + user);
-        }
-    }
-
-    private void deregister() {
-        windows.remove(this);
-        core.calls().deregister("ncclCommWindowDeregister", comm -> nccl.ncclCommWindowDeregister(comm, handle));
+        nativeWindow.check();
+        return nativeWindow.handle();
     }
 
     /**
@@ -354,12 +219,12 @@ public final class Window implements AutoCloseable {
      */
     @Override
     public void close() {
-        resource.close();
+        nativeWindow.close();
     }
 
     /** {@return a description: "window of 1024 float32"} */
     @Override
     public String toString() {
-        return "window of " + buffer.length() + " " + buffer.type();
+        return nativeWindow.toString();
     }
 }

@@ -8,6 +8,7 @@ import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.internal.communicator.CommunicatorState;
 import io.github.nccl4j.internal.operation.Deferred;
+import io.github.nccl4j.internal.submission.Batch;
 import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.testing.Waiting;
 import io.github.nccl4j.tools.support.Threads;

@@ -8,6 +8,7 @@ import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.internal.communicator.CommunicatorState;
 import io.github.nccl4j.internal.operation.Deferred;
+import io.github.nccl4j.internal.submission.Batch;
 import io.github.nccl4j.tools.support.Threads;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -58,11 +59,11 @@ class BatchTest {
             for (int i = 0; i < LENGTH; i++) {
                 communicator.allReduce(send.slice(i, 1), recv.slice(i, 1), ReduceOp.SUM, STREAM);
             }
-            assertEquals(1, send.pins());
-            assertEquals(1, recv.pins());
+            assertEquals(1, send.nativeBuffer.pins());
+            assertEquals(1, recv.nativeBuffer.pins());
             group.launch();
-            assertEquals(0, send.pins());
-            assertEquals(0, recv.pins());
+            assertEquals(0, send.nativeBuffer.pins());
+            assertEquals(0, recv.nativeBuffer.pins());
             assertArrayEquals(from(7), content(recv));
         }
     }
@@ -78,7 +79,7 @@ class BatchTest {
                 @Override
                 public void after(Call call, int result, long nanoseconds) {
                     if (call.function().equals("ncclAllReduce")) {
-                        during.addAll(List.of(send.pins(), recv.pins()));
+                        during.addAll(List.of(send.nativeBuffer.pins(), recv.nativeBuffer.pins()));
                     }
                 }
             };
@@ -89,8 +90,8 @@ class BatchTest {
                 installed.close();
             }
             assertEquals(List.of(1, 1), during);
-            assertEquals(0, send.pins());
-            assertEquals(0, recv.pins());
+            assertEquals(0, send.nativeBuffer.pins());
+            assertEquals(0, recv.nativeBuffer.pins());
             assertArrayEquals(from(7), content(recv));
         }
     }
@@ -107,11 +108,11 @@ class BatchTest {
                 // Does not affect the memory before the launch.
                 buffer.close();
                 buffers[i] = buffer;
-                assertEquals(1, buffer.pins());
+                assertEquals(1, buffer.nativeBuffer.pins());
             }
             group.launch();
             for (DeviceBuffer<?> buffer : buffers) {
-                assertEquals(0, buffer.pins());
+                assertEquals(0, buffer.nativeBuffer.pins());
             }
             assertArrayEquals(from(7), content(recv));
         }
@@ -127,15 +128,15 @@ class BatchTest {
             Group givenUp = Group.open();
             communicator.allReduce(inner, ReduceOp.SUM, STREAM);
             communicator.allReduce(outer, ReduceOp.MAX, STREAM);
-            assertEquals(1, inner.pins());
+            assertEquals(1, inner.nativeBuffer.pins());
             givenUp.close();
-            assertEquals(0, inner.pins());
-            assertEquals(1, outer.pins());
+            assertEquals(0, inner.nativeBuffer.pins());
+            assertEquals(1, outer.nativeBuffer.pins());
             communicator.allReduce(outer, inner, ReduceOp.SUM, STREAM);
-            assertEquals(1, inner.pins());
+            assertEquals(1, inner.nativeBuffer.pins());
             group.launch();
-            assertEquals(0, inner.pins());
-            assertEquals(0, outer.pins());
+            assertEquals(0, inner.nativeBuffer.pins());
+            assertEquals(0, outer.nativeBuffer.pins());
             assertArrayEquals(from(1), content(inner));
         }
     }
@@ -176,17 +177,17 @@ class BatchTest {
             Callable<Void> other = () -> {
                 try (Group others = Group.open()) {
                     theirs.allReduce(buffer.slice(1, 1), buffer.slice(4, 1), ReduceOp.SUM, STREAM);
-                    assertEquals(2, buffer.pins());
+                    assertEquals(2, buffer.nativeBuffer.pins());
                     others.launch();
                 }
                 return null;
             };
             Threads.together(List.of(other), Duration.ofSeconds(30));
-            assertEquals(1, buffer.pins());
+            assertEquals(1, buffer.nativeBuffer.pins());
             assertArrayEquals(new int[] {7, 8, 9, 10, 8, 12}, Arrays.copyOf(content(buffer), 6));
             mine.allReduce(buffer.slice(2, 1), buffer.slice(5, 1), ReduceOp.SUM, STREAM);
             group.launch();
-            assertEquals(0, buffer.pins());
+            assertEquals(0, buffer.nativeBuffer.pins());
             assertArrayEquals(new int[] {7, 8, 9, 7, 8, 9}, Arrays.copyOf(content(buffer), 6));
         }
     }

@@ -5,10 +5,15 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.internal.communicator.CommunicatorCore;
+import io.github.nccl4j.internal.cuda.NativeBuffer;
 import io.github.nccl4j.internal.cuda.NativeStream;
+import io.github.nccl4j.internal.operation.OperationKind;
+import io.github.nccl4j.internal.submission.ComposedOperations;
+import io.github.nccl4j.internal.submission.OperationChecks;
+import io.github.nccl4j.internal.submission.OperationSubmitter;
 import io.github.nccl4j.tools.support.Threads;
+import java.nio.IntBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -27,13 +32,17 @@ class ComposedOperationsTest {
     private static final int LENGTH = 12;
     private static final String OVERLAP = "buffers overlap without being in place: ";
 
+    private static NativeBuffer allocate(long length) {
+        return NativeBuffer.allocate(HOST.nativeDevice, ElementType.INT32.format, length);
+    }
+
     /** One of the ranks. Element i of its send buffer is 100 * rank + i, of its other buffer -1. */
     private static final class Rank {
         private final Communicator communicator;
         private final ComposedOperations operations;
         private final int rank;
-        private final DeviceBuffer<Int32> send = HOST.allocate(ElementType.INT32, LENGTH);
-        private final DeviceBuffer<Int32> recv = HOST.allocate(ElementType.INT32, LENGTH);
+        private final NativeBuffer send = allocate(LENGTH);
+        private final NativeBuffer recv = allocate(LENGTH);
 
         Rank(Communicator communicator) {
             this.communicator = communicator;
@@ -42,13 +51,13 @@ class ComposedOperationsTest {
             operations = new ComposedOperations(
                     core,
                     checks,
-                    new OperationSubmitter(core, checks, communicator.windows(), core.operationLog(), false));
+                    new OperationSubmitter(core, checks, communicator.windows(), CollectiveConfig.EMPTY.call));
             rank = communicator.rank();
             reset();
         }
 
         void reset() {
-            send.copyFrom(range(100 * rank, LENGTH));
+            send.transfer(IntBuffer.wrap(range(100 * rank, LENGTH)), 0, true);
             recv.fill(-1);
         }
 
@@ -63,12 +72,12 @@ class ComposedOperationsTest {
             content(recv, expected, -1);
         }
 
-        private void content(DeviceBuffer<Int32> buffer, int[] expected, int other) {
+        private void content(NativeBuffer buffer, int[] expected, int other) {
             int[] all = new int[LENGTH];
             Arrays.fill(all, other);
             System.arraycopy(expected, 0, all, 0, expected.length);
             int[] found = new int[LENGTH];
-            buffer.copyTo(found);
+            buffer.transfer(IntBuffer.wrap(found), 0, false);
             assertArrayEquals(all, found, () -> "rank " + rank + ": " + Arrays.toString(found));
             reset();
         }
@@ -124,21 +133,26 @@ class ComposedOperationsTest {
     @Test
     void blocksOfOneLength() throws Exception {
         atEachRank(r -> {
-            r.operations.allToAll(r.send.slice(0, 6), r.recv.slice(0, 6), STREAM);
+            r.operations.replace(OperationKind.ALL_TO_ALL, r.send.slice(0, 6), r.recv.slice(0, 6), 0, STREAM);
             int own = 2 * r.rank;
             r.received(own, own + 1, 100 + own, 101 + own, 200 + own, 201 + own);
 
             int[] gathered = {0, 1, 100, 101, 200, 201};
-            r.operations.gather(r.send.slice(0, 2), r.recv.slice(0, 6), 1, STREAM);
+            r.operations.replace(OperationKind.GATHER, r.send.slice(0, 2), r.recv.slice(0, 6), 1, STREAM);
             r.received(r.rank == 1 ? gathered : new int[0]);
-            DeviceBuffer<Int32> part = r.recv.slice(2, 2);
-            part.copyFrom(new int[] {100 * r.rank, 100 * r.rank + 1});
-            r.operations.gather(part, r.recv.slice(0, 6), 1, STREAM);
+            NativeBuffer part = r.recv.slice(2, 2);
+            part.transfer(IntBuffer.wrap(new int[] {100 * r.rank, 100 * r.rank + 1}), 0, true);
+            r.operations.replace(OperationKind.GATHER, part, r.recv.slice(0, 6), 1, STREAM);
             r.received(r.rank == 1 ? gathered : new int[] {-1, -1, 100 * r.rank, 100 * r.rank + 1});
 
-            r.operations.scatter(r.send.slice(0, 6), r.recv.slice(0, 2), 2, STREAM);
+            r.operations.replace(OperationKind.SCATTER, r.send.slice(0, 6), r.recv.slice(0, 2), 2, STREAM);
             r.received(200 + own, 201 + own);
-            r.operations.scatter(r.send.slice(0, 6), r.rank == 2 ? r.send.slice(4, 2) : r.recv.slice(0, 2), 2, STREAM);
+            r.operations.replace(
+                    OperationKind.SCATTER,
+                    r.send.slice(0, 6),
+                    r.rank == 2 ? r.send.slice(4, 2) : r.recv.slice(0, 2),
+                    2,
+                    STREAM);
             r.received(r.rank == 2 ? new int[0] : new int[] {200 + own, 201 + own});
         });
     }
@@ -148,13 +162,13 @@ class ComposedOperationsTest {
         atEachRank(r -> {
             long[] counts = {1, 0, 3};
             long[] displacements = {4, 1, 0};
-            DeviceBuffer<Int32> part = r.send.slice(0, counts[r.rank]);
+            NativeBuffer part = r.send.slice(0, counts[r.rank]);
             int[] gathered = {200, 201, 202, -1, 0};
             r.operations.gatherv(part, r.recv, counts, displacements, 0, STREAM);
             r.received(r.rank == 0 ? gathered : new int[0]);
             // Only the root needs the layout.
             if (r.rank == 2) {
-                r.recv.slice(0, 3).copyFrom(new int[] {7, 8, 9});
+                r.recv.slice(0, 3).transfer(IntBuffer.wrap(new int[] {7, 8, 9}), 0, true);
                 r.operations.gatherv(r.recv.slice(0, 3), r.recv, counts, displacements, 2, STREAM);
                 r.received(7, 8, 9, -1, 0);
             } else {
@@ -197,8 +211,8 @@ class ComposedOperationsTest {
             int[] gathered = {200, 201, -1, 0};
             r.operations.allGatherv(r.send.slice(0, counts[r.rank]), r.recv, counts, displacements, STREAM);
             r.received(gathered);
-            DeviceBuffer<Int32> within = r.recv.slice(displacements[r.rank], counts[r.rank]);
-            within.copyFrom(Rank.range(100 * r.rank, (int) counts[r.rank]));
+            NativeBuffer within = r.recv.slice(displacements[r.rank], counts[r.rank]);
+            within.transfer(IntBuffer.wrap(Rank.range(100 * r.rank, (int) counts[r.rank])), 0, true);
             r.operations.allGatherv(within, r.recv, counts, displacements, STREAM);
             r.received(gathered);
         });
@@ -209,14 +223,15 @@ class ComposedOperationsTest {
         atEachRank(r -> {
             long[] counts = {1, 2, 3};
             int first = new int[] {0, 1, 3}[r.rank];
-            DeviceBuffer<Int32> whole = r.send.slice(0, 6);
-            r.operations.reduceScatterv(whole, r.recv.slice(0, counts[r.rank]), counts, ReduceOp.MAX, STREAM);
+            NativeBuffer whole = r.send.slice(0, 6);
+            r.operations.reduceScatterv(whole, r.recv.slice(0, counts[r.rank]), counts, ReduceOp.MAX.operator, STREAM);
             r.received(Rank.range(200 + first, (int) counts[r.rank]));
-            r.operations.reduceScatterv(whole, r.send.slice(first, counts[r.rank]), counts, ReduceOp.SUM, STREAM);
+            r.operations.reduceScatterv(
+                    whole, r.send.slice(first, counts[r.rank]), counts, ReduceOp.SUM.operator, STREAM);
             int[] own = new int[(int) counts[r.rank]];
             Arrays.setAll(own, i -> 300 + 3 * (first + i));
             int[] found = new int[LENGTH];
-            r.send.copyTo(found);
+            r.send.transfer(IntBuffer.wrap(found), 0, false);
             int[] expected = Rank.range(100 * r.rank, LENGTH);
             System.arraycopy(own, 0, expected, first, own.length);
             assertArrayEquals(expected, found);
@@ -250,17 +265,17 @@ class ComposedOperationsTest {
             ComposedOperations o = r.operations;
             long[] counts = {1, 1, 1};
             long[] places = {0, 1, 2};
-            DeviceBuffer<Int32> one = r.send.slice(0, 1);
+            NativeBuffer one = r.send.slice(0, 1);
             String range = "root must be >= 0 and < size(): 3, size 3";
-            r.refused(range, () -> o.gather(one, r.recv.slice(0, 3), 3, STREAM));
-            r.refused(range, () -> o.scatter(r.recv.slice(0, 3), one, 3, STREAM));
+            r.refused(range, () -> o.replace(OperationKind.GATHER, one, r.recv.slice(0, 3), 3, STREAM));
+            r.refused(range, () -> o.replace(OperationKind.SCATTER, r.recv.slice(0, 3), one, 3, STREAM));
             r.refused(range, () -> o.gatherv(one, r.recv, counts, places, 3, STREAM));
             r.refused(range, () -> o.scatterv(r.recv, counts, places, one, 3, STREAM));
             r.refused(range, () -> o.gatherv(one, 3, STREAM));
             r.refused(range, () -> o.scatterv(one, 3, STREAM));
             r.refused("the root needs a buffer 'recv': ", () -> o.gatherv(one, r.rank, STREAM));
             r.refused("the root needs a buffer 'send': ", () -> o.scatterv(one, r.rank, STREAM));
-            DeviceBuffer<Int32> other = r.recv.slice(0, 1);
+            NativeBuffer other = r.recv.slice(0, 1);
             r.refused("to must be", () -> o.sendRecv(one, 3, other, 0, STREAM));
             r.refused("from must be", () -> o.sendRecv(one, 0, other, -1, STREAM));
             int next = (r.rank + 1) % RANKS;
@@ -276,14 +291,14 @@ class ComposedOperationsTest {
             ComposedOperations o = r.operations;
             long[] counts = {2, 2, 2};
             long[] places = {0, 2, 4};
-            DeviceBuffer<Int32> one = r.send.slice(0, 1);
-            DeviceBuffer<Int32> into = r.recv.slice(0, 1);
+            NativeBuffer one = r.send.slice(0, 1);
+            NativeBuffer into = r.recv.slice(0, 1);
             String send = "send.length() must be counts[rank()]: 1 != 2";
             String recv = "recv.length() must be counts[rank()]: 1 != 2";
             r.refused(send, () -> o.gatherv(one, r.recv, counts, places, r.rank, STREAM));
             r.refused(recv, () -> o.scatterv(r.send, counts, places, into, r.rank, STREAM));
             r.refused(send, () -> o.allGatherv(one, r.recv, counts, places, STREAM));
-            r.refused(recv, () -> o.reduceScatterv(r.send.slice(0, 6), into, counts, ReduceOp.SUM, STREAM));
+            r.refused(recv, () -> o.reduceScatterv(r.send.slice(0, 6), into, counts, ReduceOp.SUM.operator, STREAM));
             r.refused(
                     "recv.length() must be send.length(): 2 != 1",
                     () -> o.sendRecv(one, r.rank, r.recv.slice(0, 2), r.rank, STREAM));
@@ -294,7 +309,7 @@ class ComposedOperationsTest {
                     () -> o.allToAllv(r.send, counts, places, r.recv, more, row(0, 4, 8), STREAM));
             r.refused(
                     "recv.length() must be send.length(): 4 != 6",
-                    () -> o.allToAll(r.send.slice(0, 6), r.recv.slice(0, 4), STREAM));
+                    () -> o.replace(OperationKind.ALL_TO_ALL, r.send.slice(0, 6), r.recv.slice(0, 4), 0, STREAM));
         });
     }
 
@@ -306,7 +321,7 @@ class ComposedOperationsTest {
             long[] places = {0, 1, 4};
             long[] apart = {0, 2, 4};
             long[] beyond = {0, 2, 11};
-            DeviceBuffer<Int32> two = r.send.slice(0, 2);
+            NativeBuffer two = r.send.slice(0, 2);
             String blocks = "recv blocks must not overlap: ";
             r.refused(blocks, () -> o.gatherv(two, r.recv, counts, places, r.rank, STREAM));
             r.refused(blocks, () -> o.allGatherv(two, r.recv, counts, places, STREAM));
@@ -319,7 +334,7 @@ class ComposedOperationsTest {
             r.refused(out, "recv", () -> o.allToAllv(r.send, counts, apart, r.recv, counts, beyond, STREAM));
             r.refused(
                     "send.length() must be the sum of the counts: 12 != 6",
-                    () -> o.reduceScatterv(r.send, r.recv.slice(0, 2), counts, ReduceOp.SUM, STREAM));
+                    () -> o.reduceScatterv(r.send, r.recv.slice(0, 2), counts, ReduceOp.SUM.operator, STREAM));
         });
     }
 
@@ -329,16 +344,16 @@ class ComposedOperationsTest {
             ComposedOperations o = r.operations;
             long[] counts = {2, 2, 2};
             long[] places = {0, 2, 4};
-            DeviceBuffer<Int32> six = r.recv.slice(0, 6);
+            NativeBuffer six = r.recv.slice(0, 6);
             // Not the block of any rank.
-            DeviceBuffer<Int32> odd = r.recv.slice(1, 2);
-            r.refused(OVERLAP, () -> o.allToAll(six, r.recv.slice(5, 6), STREAM));
-            r.refused(OVERLAP, () -> o.gather(odd, six, r.rank, STREAM));
-            r.refused(OVERLAP, () -> o.scatter(six, odd, r.rank, STREAM));
+            NativeBuffer odd = r.recv.slice(1, 2);
+            r.refused(OVERLAP, () -> o.replace(OperationKind.ALL_TO_ALL, six, r.recv.slice(5, 6), 0, STREAM));
+            r.refused(OVERLAP, () -> o.replace(OperationKind.GATHER, odd, six, r.rank, STREAM));
+            r.refused(OVERLAP, () -> o.replace(OperationKind.SCATTER, six, odd, r.rank, STREAM));
             r.refused(OVERLAP, () -> o.gatherv(odd, r.recv, counts, places, r.rank, STREAM));
             r.refused(OVERLAP, () -> o.scatterv(r.recv, counts, places, odd, r.rank, STREAM));
             r.refused(OVERLAP, () -> o.allGatherv(odd, r.recv, counts, places, STREAM));
-            r.refused(OVERLAP, () -> o.reduceScatterv(six, odd, counts, ReduceOp.SUM, STREAM));
+            r.refused(OVERLAP, () -> o.reduceScatterv(six, odd, counts, ReduceOp.SUM.operator, STREAM));
             r.refused(OVERLAP, () -> o.sendRecv(odd, r.rank, r.recv.slice(2, 2), r.rank, STREAM));
             r.refused(OVERLAP, () -> o.allToAllv(r.recv, counts, places, r.recv, counts, places, STREAM));
         });
@@ -351,16 +366,16 @@ class ComposedOperationsTest {
             ComposedOperations o = r.operations;
             long[] none = {0, 0, 0};
             int other = (r.rank + 1) % RANKS;
-            DeviceBuffer<Int32> closed = HOST.allocate(ElementType.INT32, 0);
+            NativeBuffer closed = allocate(0);
             closed.close();
-            DeviceBuffer<Int32> open = r.recv.slice(0, 0);
+            NativeBuffer open = r.recv.slice(0, 0);
             List<Runnable> calls = List.of(
-                    () -> o.allToAll(closed, open, STREAM),
-                    () -> o.allToAll(open, closed, STREAM),
-                    () -> o.gather(closed, open, r.rank, STREAM),
-                    () -> o.gather(open, closed, r.rank, STREAM),
-                    () -> o.scatter(closed, open, r.rank, STREAM),
-                    () -> o.scatter(open, closed, r.rank, STREAM),
+                    () -> o.replace(OperationKind.ALL_TO_ALL, closed, open, 0, STREAM),
+                    () -> o.replace(OperationKind.ALL_TO_ALL, open, closed, 0, STREAM),
+                    () -> o.replace(OperationKind.GATHER, closed, open, r.rank, STREAM),
+                    () -> o.replace(OperationKind.GATHER, open, closed, r.rank, STREAM),
+                    () -> o.replace(OperationKind.SCATTER, closed, open, r.rank, STREAM),
+                    () -> o.replace(OperationKind.SCATTER, open, closed, r.rank, STREAM),
                     () -> o.gatherv(closed, open, none, none, r.rank, STREAM),
                     () -> o.gatherv(open, closed, none, none, r.rank, STREAM),
                     () -> o.gatherv(closed, other, STREAM),
@@ -371,8 +386,8 @@ class ComposedOperationsTest {
                     () -> o.sendRecv(open, other, closed, other, STREAM),
                     () -> o.allGatherv(closed, open, none, none, STREAM),
                     () -> o.allGatherv(open, closed, none, none, STREAM),
-                    () -> o.reduceScatterv(closed, open, none, ReduceOp.SUM, STREAM),
-                    () -> o.reduceScatterv(open, closed, none, ReduceOp.SUM, STREAM),
+                    () -> o.reduceScatterv(closed, open, none, ReduceOp.SUM.operator, STREAM),
+                    () -> o.reduceScatterv(open, closed, none, ReduceOp.SUM.operator, STREAM),
                     () -> o.allToAllv(closed, none, none, open, none, none, STREAM),
                     () -> o.allToAllv(open, none, none, closed, none, none, STREAM));
             for (Runnable call : calls) {
@@ -385,10 +400,12 @@ class ComposedOperationsTest {
     void operatorsOfOtherCommunicatorsAreRefused() throws Exception {
         atEachRank(r -> {
             long[] counts = {2, 2, 2};
-            DeviceBuffer<Int32> part = r.recv.slice(0, 2);
+            NativeBuffer part = r.recv.slice(0, 2);
             Communicator stranger = Communicator.create(UniqueId.create(), 0, 1);
-            try (PreMulSum<Int32> operator = stranger.preMulSum(ElementType.INT32, 2)) {
-                r.refused("", () -> r.operations.reduceScatterv(r.send.slice(0, 6), part, counts, operator, STREAM));
+            try (PreMulSum<?> operator = stranger.preMulSum(ElementType.INT32, 2)) {
+                r.refused(
+                        "",
+                        () -> r.operations.reduceScatterv(r.send.slice(0, 6), part, counts, operator.operator, STREAM));
             } finally {
                 stranger.close();
             }

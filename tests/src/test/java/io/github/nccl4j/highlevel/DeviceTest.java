@@ -8,7 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.internal.cuda.NativeDevice;
-import io.github.nccl4j.internal.operation.OperationKind;
+import io.github.nccl4j.internal.operation.Operator;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
@@ -77,15 +77,12 @@ class DeviceTest {
     void operatorsAreKnownByTheirCode() {
         List<ReduceOp> all = ReduceOp.builtIn();
         for (ReduceOp op : all) {
-            assertEquals(op.toString(), OperationKind.operator(op.code()));
-            assertTrue(op.isBuiltIn());
-            assertEquals(op == ReduceOp.AVG, op.isScaled());
+            assertEquals(op.toString(), Operator.nameOf(op.code()));
+            assertTrue(op.operator.isBuiltIn());
+            assertEquals(op == ReduceOp.AVG, op.operator.isScaled());
         }
-        assertEquals("PreMulSum", OperationKind.operator(all.size()));
-        assertEquals("PreMulSum", OperationKind.operator(-1));
-        ReduceOp own = new ReduceOp(all.size(), "own");
-        assertFalse(own.isBuiltIn());
-        assertTrue(own.isScaled());
+        assertEquals("PreMulSum", Operator.nameOf(all.size()));
+        assertEquals("PreMulSum", Operator.nameOf(-1));
     }
 
     @Test

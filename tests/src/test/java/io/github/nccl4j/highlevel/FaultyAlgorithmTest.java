@@ -24,27 +24,26 @@ class FaultyAlgorithmTest {
 
     @Test
     void aCallWithoutConfigurationGetsOneConfigurationForAllCalls() {
-        CollectiveConfig noPat = CollectiveConfig.excluding(FaultyAlgorithm.PAT, null);
+        CollectiveConfig noPat = CollectiveConfig.EMPTY.excluding(FaultyAlgorithm.PAT);
         assertEquals(CollectiveConfig.algorithm("^pat"), noPat);
-        assertSame(noPat, CollectiveConfig.excluding(FaultyAlgorithm.PAT, null));
-        assertEquals(CollectiveConfig.algorithm("^symk"), CollectiveConfig.excluding(FaultyAlgorithm.SYMMETRIC, null));
+        assertSame(noPat, CollectiveConfig.EMPTY.excluding(FaultyAlgorithm.PAT));
+        assertEquals(CollectiveConfig.algorithm("^symk"), CollectiveConfig.EMPTY.excluding(FaultyAlgorithm.SYMMETRIC));
         assertSame(
-                noPat, CollectiveConfig.excluding(FaultyAlgorithm.PAT, null), "not replaced by the other algorithm's");
+                noPat, CollectiveConfig.EMPTY.excluding(FaultyAlgorithm.PAT), "not replaced by the other algorithm's");
     }
 
     @Test
     void otherFieldsStay() {
         CollectiveConfig given =
                 CollectiveConfig.builder().maxCtas(4).profilerTag(7).build();
-        assertEquals(
-                given.toBuilder().algorithm("^pat").build(), CollectiveConfig.excluding(FaultyAlgorithm.PAT, given));
+        assertEquals(given.toBuilder().algorithm("^pat").build(), given.excluding(FaultyAlgorithm.PAT));
         assertEquals(Map.of("maxCTAs", 4, "userProfilerTag", 7L), given.values(), "the given one is unchanged");
     }
 
     @ParameterizedTest
     @CsvSource({"ring, ring+^pat", "'ring,pat', 'ring+^pat,pat+^pat'", "^ring, ^ring+^pat"})
     void aForcedSelectionIsRestricted(String given, String expected) {
-        CollectiveConfig config = CollectiveConfig.excluding(FaultyAlgorithm.PAT, CollectiveConfig.algorithm(given));
+        CollectiveConfig config = CollectiveConfig.algorithm(given).excluding(FaultyAlgorithm.PAT);
         assertEquals(expected, config.values().get("algSelection").toString());
         assertFalse(config.values().containsKey("forceAlgSelection"));
     }
@@ -54,22 +53,22 @@ class FaultyAlgorithmTest {
     void aPreferenceCouldFallBackToTheAlgorithmAndIsReplaced(String preferred) {
         CollectiveConfig given =
                 CollectiveConfig.builder().preferAlgorithm(preferred).build();
-        assertEquals(CollectiveConfig.algorithm("^pat"), CollectiveConfig.excluding(FaultyAlgorithm.PAT, given));
+        assertEquals(CollectiveConfig.algorithm("^pat"), given.excluding(FaultyAlgorithm.PAT));
     }
 
     @ParameterizedTest
     @ValueSource(strings = {"pat", "pat_simple", "pat,pat_simple", "pat+^ring"})
     void forcingTheAlgorithmIsRefused(String selection) {
         CollectiveConfig given = CollectiveConfig.algorithm(selection);
-        IllegalArgumentException refused = assertThrows(
-                IllegalArgumentException.class, () -> CollectiveConfig.excluding(FaultyAlgorithm.PAT, given));
+        IllegalArgumentException refused =
+                assertThrows(IllegalArgumentException.class, () -> given.excluding(FaultyAlgorithm.PAT));
         assertEquals(
                 "algorithm must not force pat for reduce-scatter with AVG or PreMulSum, NCCL returns the unscaled sum"
                         + " then: '" + selection + "'",
                 refused.getMessage());
         assertEquals(
                 selection,
-                CollectiveConfig.excluding(FaultyAlgorithm.SYMMETRIC, given)
+                given.excluding(FaultyAlgorithm.SYMMETRIC)
                         .values()
                         .get("algSelection")
                         .toString()
@@ -79,8 +78,8 @@ class FaultyAlgorithmTest {
     @Test
     void forcingTheKernelsForWindowsIsRefused() {
         CollectiveConfig given = CollectiveConfig.algorithm("symk");
-        IllegalArgumentException refused = assertThrows(
-                IllegalArgumentException.class, () -> CollectiveConfig.excluding(FaultyAlgorithm.SYMMETRIC, given));
+        IllegalArgumentException refused =
+                assertThrows(IllegalArgumentException.class, () -> given.excluding(FaultyAlgorithm.SYMMETRIC));
         assertEquals(
                 "algorithm must not force symk for all-reduce with AVG of this type, NCCL has no kernel for it then:"
                         + " 'symk'",

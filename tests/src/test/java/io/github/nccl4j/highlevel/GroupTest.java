@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.Element.Int32;
+import io.github.nccl4j.internal.submission.BatchedCallGroup;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.library.HostEngine;
 import io.github.nccl4j.testing.TestLog;
@@ -197,7 +198,7 @@ class GroupTest {
                     other + "ncclSend of 3 int32 to rank 0, but ncclRecv of 3 float32 from rank 0");
             assertEquals(0, c.flightRecorder().recorded());
             assertArrayEquals(UNTOUCHED, content(recv));
-            assertEquals(0, send.pins());
+            assertEquals(0, send.nativeBuffer.pins());
             // The order among sends and among receives counts, not that between them.
             Group.run(() -> {
                 c.recv(recv.slice(0, 4), 0, STREAM);
@@ -392,8 +393,8 @@ class GroupTest {
             assertThrows(
                     IllegalArgumentException.class,
                     () -> one.planAllToAllv(send, new long[] {2}, first, recv, new long[] {3}, first));
-            assertEquals(0, send.pins());
-            assertEquals(0, recv.pins());
+            assertEquals(0, send.nativeBuffer.pins());
+            assertEquals(0, recv.nativeBuffer.pins());
         }
     }
 
@@ -530,7 +531,7 @@ class GroupTest {
                 assertTrue(
                         text.contains("ncclAllReduceConfig of 6 int32 with " + unknown + " in a group of 4 operations"),
                         text);
-                assertEquals(0, send.pins());
+                assertEquals(0, send.nativeBuffer.pins());
             }
             // The operations up to the refusal, of the launch only: a simulation records none.
             assertEquals(List.of("ncclAllReduce"), recorded(one));
@@ -570,7 +571,7 @@ class GroupTest {
             assertTrue(more.compareTo(Duration.ofMinutes(1)) < 0, more::toString);
             assertArrayEquals(UNTOUCHED, content(recv));
             assertEquals(0, c.flightRecorder().recorded());
-            assertEquals(0, send.pins());
+            assertEquals(0, send.nativeBuffer.pins());
             refused(
                     IllegalStateException.class,
                     () -> simulated(() -> c.send(send, 0, STREAM)),
@@ -612,7 +613,7 @@ class GroupTest {
             assertTrue(assertThrows(IllegalStateException.class, group::launch)
                     .getMessage()
                     .contains("was aborted"));
-            assertEquals(0, buffer.pins());
+            assertEquals(0, buffer.nativeBuffer.pins());
         }
         Communicator other = alone("two");
         try (DeviceBuffer<Int32> buffer = numbers();

@@ -187,21 +187,21 @@ class LifetimeTest {
         buffer.fill(3);
         DeviceBuffer<Float32> slice = buffer.slice(2, 4);
         DeviceBuffer<Float32> inner = slice.slice(1, 2);
-        inner.pin();
+        inner.nativeBuffer.pin();
         buffer.close();
         for (DeviceBuffer<Float32> closed : List.of(buffer, slice, inner)) {
-            assertThrows(IllegalStateException.class, closed::checkOpen);
-            assertThrows(IllegalStateException.class, closed::pin);
+            assertThrows(IllegalStateException.class, closed::address);
+            assertThrows(IllegalStateException.class, closed.nativeBuffer::pin);
         }
         // Not freed yet, or it would contain the allocator's own data by now.
         try (DeviceBuffer<Float32> memory =
-                DeviceBuffer.wrap(Device.host(), ElementType.FLOAT32, inner.address, inner.length)) {
+                DeviceBuffer.wrap(Device.host(), ElementType.FLOAT32, inner.nativeBuffer.address, inner.length())) {
             float[] numbers = new float[2];
             memory.copyTo(numbers);
             assertEquals(3, numbers[1]);
         }
-        inner.unpin();
-        assertThrows(IllegalStateException.class, inner::unpin);
+        inner.nativeBuffer.unpin();
+        assertThrows(IllegalStateException.class, inner.nativeBuffer::unpin);
     }
 
     @Test
@@ -210,10 +210,10 @@ class LifetimeTest {
             DeviceBuffer<Float32> slice = buffer.slice(2, 4);
             DeviceBuffer<Float32> inner = slice.slice(1, 2);
             slice.close();
-            assertThrows(IllegalStateException.class, inner::pin);
-            assertThrows(IllegalStateException.class, buffer::unpin);
-            buffer.pin();
-            buffer.unpin();
+            assertThrows(IllegalStateException.class, inner.nativeBuffer::pin);
+            assertThrows(IllegalStateException.class, buffer.nativeBuffer::unpin);
+            buffer.nativeBuffer.pin();
+            buffer.nativeBuffer.unpin();
         }
     }
 

@@ -27,7 +27,7 @@ import org.junit.jupiter.api.Test;
 /** What NCCL is handed with a single collective: the struct, its texts and its list, and how long they are there. */
 class NativeCollectiveConfigTest {
     private static ncclCollConfig_t structOf(CollectiveConfig config) {
-        return new ncclCollConfig_t(new Address(config.struct(NcclLibrary.get())));
+        return new ncclCollConfig_t(new Address(config.call.struct(NcclLibrary.get())));
     }
 
     @Test
@@ -117,10 +117,10 @@ class NativeCollectiveConfigTest {
     @Test
     void theStructIsMadeOnce() {
         CollectiveConfig config = CollectiveConfig.algorithm("ring");
-        assertEquals(config.struct(NcclLibrary.get()), config.struct(NcclLibrary.get()));
+        assertEquals(config.call.struct(NcclLibrary.get()), config.call.struct(NcclLibrary.get()));
         // Equal ones have their own.
-        assertTrue(config.struct(NcclLibrary.get())
-                != CollectiveConfig.algorithm("ring").struct(NcclLibrary.get()));
+        assertTrue(config.call.struct(NcclLibrary.get())
+                != CollectiveConfig.algorithm("ring").call.struct(NcclLibrary.get()));
     }
 
     /** As many configurations as a long training has steps. */
@@ -133,7 +133,7 @@ class NativeCollectiveConfigTest {
         System.gc();
         long before = direct.getCount();
         for (int step = 0; step < 10_000; step++) {
-            CollectiveConfig.builder().profilerTag(step).build().struct(NcclLibrary.get());
+            CollectiveConfig.builder().profilerTag(step).build().call.struct(NcclLibrary.get());
         }
         Waiting.value(
                 "at most 5000 buffers more than " + before,
@@ -146,9 +146,9 @@ class NativeCollectiveConfigTest {
 
     @Test
     void whatRanksCompareHasNoAddresses() {
-        assertEquals("{}", CollectiveConfig.builder().build().signature());
-        assertNull(CollectiveConfig.builder().build().cgaClusterSize());
-        assertNull(CollectiveConfig.builder().build().launchCompletionEvent());
+        assertEquals("{}", CollectiveConfig.builder().build().call.signature());
+        assertNull(CollectiveConfig.builder().build().call.cgaClusterSize());
+        assertNull(CollectiveConfig.builder().build().call.launchCompletionEvent());
         try (CudaEvent event = CudaEvent.create(Device.host())) {
             CollectiveConfig config = CollectiveConfig.builder()
                     .cgaClusterSize(6)
@@ -159,9 +159,9 @@ class NativeCollectiveConfigTest {
                     .build();
             assertEquals(
                     "{ext=[7/1=text, 7/2=5, 7/3=an address], cgaClusterSize=6, launchCompletionEvent=set}",
-                    config.signature());
-            assertEquals(6, config.cgaClusterSize());
-            assertSame(event, config.launchCompletionEvent());
+                    config.call.signature());
+            assertEquals(6, config.call.cgaClusterSize());
+            assertSame(event.nativeEvent, config.call.launchCompletionEvent());
         }
     }
 

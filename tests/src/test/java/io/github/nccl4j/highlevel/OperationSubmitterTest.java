@@ -6,7 +6,11 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.internal.communicator.CommunicatorCore;
+import io.github.nccl4j.internal.operation.Operation;
 import io.github.nccl4j.internal.operation.OperationKind;
+import io.github.nccl4j.internal.submission.ConfiguredCall;
+import io.github.nccl4j.internal.submission.NativeWindow;
+import io.github.nccl4j.internal.submission.OperationSubmitter;
 import io.github.nccl4j.library.HostEngine;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -59,7 +63,7 @@ class OperationSubmitterTest {
             stream.close();
             assertThrows(
                     IllegalStateException.class,
-                    () -> ConfiguredCall.begin(communicator.core(), config, stream.nativeStream));
+                    () -> ConfiguredCall.begin(communicator.core(), config.call, stream.nativeStream));
             event.close();
             assertEquals(nccl.ncclInvalidArgument, HostEngine.eventQuery(handle), "nothing needs the event");
         }
@@ -76,23 +80,14 @@ class OperationSubmitterTest {
             closed.close();
             CommunicatorCore core = communicator.core();
             OperationSubmitter operations =
-                    new OperationSubmitter(core, null, communicator.windows(), core.operationLog(), false);
-            for (List<Window> windows : List.of(List.of(open, closed), List.of(closed, open))) {
+                    new OperationSubmitter(core, null, communicator.windows(), CollectiveConfig.EMPTY.call);
+            Operation put = new Operation()
+                    .set(OperationKind.Code.PUT_SIGNAL, first.address(), 0, 1, DataType.INT32.code(), 0, 0, 0, 0);
+            for (List<NativeWindow> windows : List.of(
+                    List.of(open.nativeWindow, closed.nativeWindow), List.of(closed.nativeWindow, open.nativeWindow))) {
                 IllegalStateException refusal = assertThrows(
                         IllegalStateException.class,
-                        () -> operations.oneSided(
-                                OperationKind.PUT_SIGNAL,
-                                first.address,
-                                windows.get(1).handle(),
-                                1,
-                                DataType.INT32.code(),
-                                0,
-                                0,
-                                0,
-                                STREAM.nativeStream,
-                                windows.get(0),
-                                windows.get(1),
-                                null));
+                        () -> operations.oneSided(put, STREAM.nativeStream, windows.get(0), windows.get(1), null));
                 assertEquals(closed + " is closed", refusal.getMessage());
             }
             assertEquals(0, communicator.flightRecorder().recorded());

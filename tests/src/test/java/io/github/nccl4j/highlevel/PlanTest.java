@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.highlevel.Element.Int32;
+import io.github.nccl4j.internal.submission.GroupScope;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -123,14 +124,14 @@ class PlanTest {
         DeviceBuffer<Int32> send = numbers(5);
         DeviceBuffer<Int32> recv = numbers(0);
         Plan plan = communicator.plan(() -> communicator.send(send, 1, communicator.stream()));
-        assertEquals(1, send.pins());
+        assertEquals(1, send.nativeBuffer.pins());
         send.close();
         plan.run();
         ranks.get(1).recv(recv, 0, ranks.get(1).stream());
         await();
         assertArrayEquals(new int[] {5}, recv.toIntArray());
         plan.close();
-        assertEquals(0, send.pins());
+        assertEquals(0, send.nativeBuffer.pins());
     }
 
     /** The thread's next group has the same batch: it must not take the pins of the plan for its own. */
@@ -139,13 +140,13 @@ class PlanTest {
         Communicator communicator = ranks.get(0);
         DeviceBuffer<Int32> send = numbers(5);
         try (Plan plan = communicator.plan(() -> communicator.send(send, 1, communicator.stream()));
-                Group group = Group.open()) {
+                GroupScope group = GroupScope.open()) {
             communicator.send(send, 1, communicator.stream());
-            assertEquals(2, send.pins());
+            assertEquals(2, send.nativeBuffer.pins());
             assertTrue(plan.isOpen());
             group.discard();
         }
-        assertEquals(0, send.pins());
+        assertEquals(0, send.nativeBuffer.pins());
     }
 
     @Test
@@ -164,7 +165,7 @@ class PlanTest {
                 () -> Group.run(() -> communicator.plan(() -> {})),
                 "a plan must be created outside of the open group of this thread");
         assertThrows(NullPointerException.class, () -> communicator.plan(null));
-        assertEquals(0, buffer.pins());
+        assertEquals(0, buffer.nativeBuffer.pins());
         assertFalse(Group.isOpenInThisThread());
         try (Plan nothing = communicator.plan(() -> {})) {
             nothing.run();
@@ -196,9 +197,9 @@ class PlanTest {
         try (Communicator alone = Communicator.create(UniqueId.create(), 0, 1)) {
             DeviceBuffer<Int32> buffer = numbers(3);
             plan = alone.plan(() -> alone.allReduce(buffer, ReduceOp.SUM, alone.stream()));
-            assertEquals(1, buffer.pins());
+            assertEquals(1, buffer.nativeBuffer.pins());
         }
         assertFalse(plan.isOpen());
-        assertEquals(0, buffers.get(0).pins());
+        assertEquals(0, buffers.get(0).nativeBuffer.pins());
     }
 }

@@ -26,22 +26,24 @@ class WindowLookupTest {
             Window symmetric = communicator.registerWindow(first, WindowFlag.COLL_SYMMETRIC);
             Window plain = communicator.registerWindow(second);
             Window part = communicator.registerWindow(third.slice(0, 100), WindowFlag.COLL_SYMMETRIC);
-            assertEquals(symmetric, communicator.windows().symmetricWindowOf(first));
-            assertEquals(symmetric, communicator.windows().symmetricWindowOf(first.slice(1023, 1)));
-            assertNull(communicator.windows().symmetricWindowOf(second));
-            assertNull(communicator.windows().symmetricWindowOf(third));
-            assertEquals(part, communicator.windows().symmetricWindowOf(third.slice(50, 50)));
-            assertNull(communicator.windows().symmetricWindowOf(third.slice(50, 51)));
-            assertTrue(plain.covers(second.address, 4096));
-            assertFalse(plain.covers(second.address, 4097));
-            assertFalse(plain.covers(second.address - 1, 1));
-            assertFalse(plain.covers(second.address, Long.MAX_VALUE));
+            assertEquals(symmetric.nativeWindow, communicator.windows().symmetricWindowOf(first.nativeBuffer));
+            assertEquals(
+                    symmetric.nativeWindow,
+                    communicator.windows().symmetricWindowOf(first.slice(1023, 1).nativeBuffer));
+            assertNull(communicator.windows().symmetricWindowOf(second.nativeBuffer));
+            assertNull(communicator.windows().symmetricWindowOf(third.nativeBuffer));
+            assertEquals(part.nativeWindow, communicator.windows().symmetricWindowOf(third.slice(50, 50).nativeBuffer));
+            assertNull(communicator.windows().symmetricWindowOf(third.slice(50, 51).nativeBuffer));
+            assertTrue(plain.nativeWindow.covers(second.address(), 4096));
+            assertFalse(plain.nativeWindow.covers(second.address(), 4097));
+            assertFalse(plain.nativeWindow.covers(second.address() - 1, 1));
+            assertFalse(plain.nativeWindow.covers(second.address(), Long.MAX_VALUE));
             DeviceBuffer<Int32> elsewhere =
-                    DeviceBuffer.wrap(new Device(new NativeDevice(0, 0)), ElementType.INT32, first.address, 1024);
+                    DeviceBuffer.wrap(new Device(new NativeDevice(0, 0)), ElementType.INT32, first.address(), 1024);
             assertFalse(symmetric.contains(elsewhere), "the same address on another device");
             symmetric.close();
-            assertNull(communicator.windows().symmetricWindowOf(first));
-            assertEquals(part, communicator.windows().symmetricWindowOf(third.slice(0, 1)));
+            assertNull(communicator.windows().symmetricWindowOf(first.nativeBuffer));
+            assertEquals(part.nativeWindow, communicator.windows().symmetricWindowOf(third.slice(0, 1).nativeBuffer));
         }
     }
 }

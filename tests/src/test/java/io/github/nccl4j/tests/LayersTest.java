@@ -84,22 +84,27 @@ class LayersTest {
                     "highlevel.Incubating",
                     "highlevel.NvlsHostMode",
                     "highlevel.ProfiledOperation",
-                    "highlevel.ReduceOp",
-                    "highlevel.Result"),
+                    "highlevel.Result",
+                    "highlevel.ScalarResidence",
+                    "highlevel.ShrinkFlag",
+                    "highlevel.SignalWait"),
             Set.of("internal.config", "internal.recovery"),
             // The loaded library, the lines of its log, and the exceptions of its calls.
             Set.of(
+                    "highlevel.NcclInterruptedException",
                     "highlevel.NcclLibrary",
                     "highlevel.NcclLog",
                     "highlevel.NcclRemoteException",
                     "highlevel.NcclResultException",
                     "highlevel.NcclTimeoutException",
                     "highlevel.NcclUsageException",
+                    "highlevel.UniqueId",
                     "internal.failure"),
             Set.of("internal.operation"),
             Set.of("internal.cuda"),
             Set.of("internal.diagnostics"),
             Set.of("internal.communicator"),
+            Set.of("internal.submission"),
             Set.of("highlevel"));
 
     private static Collection<JavaClass> classes;

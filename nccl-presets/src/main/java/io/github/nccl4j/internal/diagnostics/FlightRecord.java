@@ -6,6 +6,7 @@ import io.github.nccl4j.internal.log.HostName;
 import io.github.nccl4j.internal.log.Json;
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.operation.OperationLog;
+import io.github.nccl4j.internal.operation.Operator;
 import io.github.nccl4j.library.SystemText;
 import java.io.IOException;
 import java.lang.System.Logger.Level;
@@ -101,7 +102,7 @@ public final class FlightRecord {
                         kind.hasElements()
                                 ? ElementType.values().get(entry.type()).toString()
                                 : null)
-                .field("op", kind.reduces() ? OperationKind.operator(entry.op()) : null)
+                .field("op", kind.reduces() ? Operator.nameOf(entry.op()) : null)
                 .field("peer", kind.hasPeer() && entry.peer() >= 0 ? (Long) (long) entry.peer() : null)
                 .field("stream", "0x" + Long.toHexString(entry.stream()))
                 .field("enqueued", time(entry.enqueued()))

@@ -2,8 +2,8 @@ package io.github.nccl4j.internal.diagnostics;
 
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.ProfiledOperation;
-import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.operation.OperationLog;
+import io.github.nccl4j.internal.operation.Operator;
 import java.time.Duration;
 import jdk.jfr.Category;
 import jdk.jfr.DataAmount;
@@ -209,7 +209,7 @@ public final class JfrEvents {
             event.type = ElementType.values().get(entry.type()).toString();
         }
         if (entry.kind().reduces()) {
-            event.op = OperationKind.operator(entry.op());
+            event.op = Operator.nameOf(entry.op());
         }
         event.peer = entry.kind().hasPeer() ? entry.peer() : -1;
         event.stream = entry.stream();

@@ -1,21 +1,30 @@
 package io.github.nccl4j.internal.memory;
 
+import io.github.nccl4j.highlevel.DataType;
+
 /**
  * The elements of a type in memory.
  *
  * @param name the name of the type
- * @param size the size of an element in bytes
+ * @param type the type of NCCL
  * @param carrier the Java type of an element as a number
  * @param small the format of a float type of 8 or 16 bits, else null
  */
-public record ElementFormat(String name, int size, Class<?> carrier, SmallFloatFormat small) {
+public record ElementFormat(String name, DataType type, Class<?> carrier, SmallFloatFormat small) {
+    /** Returns the size of an element in bytes. */
+    public int size() {
+        return type.size();
+    }
+
     public boolean isFloat() {
         return carrier == float.class || carrier == double.class;
     }
 
     /** Returns true if arrays and buffers of a Java type can hold elements of this type, as numbers or as bits. */
     public boolean accepts(Class<?> primitive) {
-        return primitive == carrier || primitive == byte.class && size == 1 || primitive == short.class && size == 2;
+        return primitive == carrier
+                || primitive == byte.class && size() == 1
+                || primitive == short.class && size() == 2;
     }
 
     /** Returns the bits of an integer, after a range check, or rounded to a float type. */
@@ -26,9 +35,9 @@ public record ElementFormat(String name, int size, Class<?> carrier, SmallFloatF
                     ? Float.floatToRawIntBits((float) value)
                     : bitsOf((double) value);
         }
-        if (size < Long.BYTES) {
+        if (size() < Long.BYTES) {
             boolean signed = name.startsWith("int");
-            int bits = 8 * size;
+            int bits = 8 * size();
             long min = signed ? -1L << (bits - 1) : 0;
             long max = (1L << (signed ? bits - 1 : bits)) - 1;
             if (value < min || value > max) {

@@ -4,8 +4,8 @@ import io.github.nccl4j.internal.threads.Gate;
 
 /**
  * Description of one operation whose arguments have been checked: recorded, compared, called and named in messages by
- * this class. Reused: a group has one for each of its operations, a communicator one for its present call. Numbers
- * only, so that filling it allocates nothing and needs no barrier of the garbage collector.
+ * this class. Reused by groups, which have one for each of their operations. Numbers only, so that filling it needs no
+ * barrier of the garbage collector.
  *
  * <p>For the thread that holds the gates of the communicators.
  */
@@ -39,8 +39,12 @@ public final class Operation {
 
     private long stream;
 
-    /** Sets everything but the communicator. The meaning of each argument is that of {@link OperationKind#call}. */
-    public void set(int code, long send, long recv, long count, int type, int op, int peer, long extra, long stream) {
+    /**
+     * Sets everything but the communicator, and returns this. The meaning of each argument is that of
+     * {@link OperationKind#call}.
+     */
+    public Operation set(
+            int code, long send, long recv, long count, int type, int op, int peer, long extra, long stream) {
         this.code = code;
         this.send = send;
         this.recv = recv;
@@ -50,6 +54,13 @@ public final class Operation {
         this.peer = peer;
         this.extra = extra;
         this.stream = stream;
+        return this;
+    }
+
+    /** Adds a configuration, whose address is that of the native struct. */
+    public void configure(long struct) {
+        code |= OperationKind.CONFIGURED;
+        extra = struct;
     }
 
     /** Sets everything but the communicator to that of another operation. */
@@ -105,6 +116,31 @@ public final class Operation {
 
     public boolean usesDefaultStream() {
         return stream == 0;
+    }
+
+    public int code() {
+        return code;
+    }
+
+    public long send() {
+        return send;
+    }
+
+    public long recv() {
+        return recv;
+    }
+
+    public long count() {
+        return count;
+    }
+
+    public int type() {
+        return type;
+    }
+
+    /** True if this is a send or a receive, and the other rank is the given one. */
+    public boolean isTransferWith(int rank) {
+        return (code == OperationKind.Code.SEND || code == OperationKind.Code.RECV) && peer == rank;
     }
 
     public boolean isTransfer(OperationKind direction, int otherRank) {

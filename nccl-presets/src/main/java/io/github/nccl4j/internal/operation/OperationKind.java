@@ -2,7 +2,6 @@ package io.github.nccl4j.internal.operation;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.ElementType;
-import io.github.nccl4j.highlevel.ReduceOp;
 import java.util.List;
 
 /**
@@ -199,12 +198,6 @@ public record OperationKind(int code, String function, Shape shape, Peer peer, b
         };
     }
 
-    /** The name of the operator with a code. */
-    public static String operator(int code) {
-        List<ReduceOp> builtIn = ReduceOp.builtIn();
-        return code >= 0 && code < builtIn.size() ? builtIn.get(code).toString() : "PreMulSum";
-    }
-
     /**
      * The arguments that must be equal on all ranks of a collective, such as "ncclReduce of 1024 float32 to rank 3,
      * SUM"; null for other operations.
@@ -217,7 +210,7 @@ public record OperationKind(int code, String function, Shape shape, Peer peer, b
             return null;
         }
         String text = describe(code, count, type, peer);
-        return (kind.reduces ? text + ", " + operator(op) : text) + (config == null ? "" : ", " + config);
+        return (kind.reduces ? text + ", " + Operator.nameOf(op) : text) + (config == null ? "" : ", " + config);
     }
 
     /**

@@ -115,10 +115,10 @@ class OperationKindTest {
     void operatorsThatAProgramCreatedHaveOneName() {
         List<ReduceOp> builtIn = ReduceOp.builtIn();
         for (int code = 0; code < builtIn.size(); code++) {
-            assertEquals(builtIn.get(code).toString(), OperationKind.operator(code));
+            assertEquals(builtIn.get(code).toString(), Operator.nameOf(code));
         }
-        assertEquals("PreMulSum", OperationKind.operator(builtIn.size()));
-        assertEquals("PreMulSum", OperationKind.operator(-1));
+        assertEquals("PreMulSum", Operator.nameOf(builtIn.size()));
+        assertEquals("PreMulSum", Operator.nameOf(-1));
     }
 
     @Test

@@ -174,17 +174,16 @@ class CollectiveRecipeTest {
         return source;
     }
 
-    /** Both forms of the method: check, then submit. */
+    /** Both forms of the method. */
     private static String communicator() throws IOException {
         String source = Files.readString(SOURCES.resolve("highlevel/Communicator.java"));
         StringBuilder methods = new StringBuilder();
         String more = "";
-        List<String> lines = block("checks.collective");
-        lines.forEach(line -> find(line, source));
-        for (String submission : lines.subList(1, lines.size())) {
+        for (String submission : block("submitOrCompose(")) {
+            find(submission, source);
             methods.append("public <T extends Element> void mirror(")
                     .append("DeviceBuffer<T> send, DeviceBuffer<T> recv, CudaStream stream" + more + ") {\n")
-                    .append(renamed(lines.get(0)) + "\n" + renamed(submission) + "\n}\n");
+                    .append(renamed(submission) + "\n}\n");
             more = ", CollectiveConfig config";
         }
         return source.substring(0, source.lastIndexOf('}')) + methods + "}\n";

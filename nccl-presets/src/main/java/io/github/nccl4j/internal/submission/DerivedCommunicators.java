@@ -1,6 +1,8 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.submission;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.highlevel.ShrinkFlag;
+import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.communicator.CommunicatorKey;
 import io.github.nccl4j.internal.communicator.CommunicatorSettings;
@@ -18,13 +20,25 @@ import io.github.nccl4j.launch.Rendezvous;
 import java.util.Collection;
 import java.util.EnumSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.TreeSet;
+import java.util.function.Function;
+import java.util.function.Supplier;
 
-/** Creation of communicators from another one, their parent. For the parent's thread. */
-final class DerivedCommunicators {
-    private final Communicator parent;
+/**
+ * Creation of communicators from another one, their parent. For the parent's thread.
+ *
+ * @param <C> the type of the objects that programs use
+ */
+public final class DerivedCommunicators<C> {
     private final CommunicatorCore core;
+    private final Maker<C> maker;
+    private final Function<C, CommunicatorCore> coreOf;
+    private final Function<UniqueId, CommunicatorKey> keyOf;
+
+    /** Makes the arguments of a call without a configuration, from the ids. */
+    private final Function<List<UniqueId>, NativeArguments> argumentsOf;
 
     /** Number of communicators that were derived by collective calls. */
     private int made;
@@ -32,9 +46,23 @@ final class DerivedCommunicators {
     /** The id for a growth that this rank has created and not used; or null. */
     private UniqueId growId;
 
-    DerivedCommunicators(Communicator parent) {
-        this.parent = parent;
-        core = parent.core();
+    /** Makes the object of a new communicator. */
+    @FunctionalInterface
+    public interface Maker<C> {
+        C make(boolean blocking, CommunicatorSettings settings, String name);
+    }
+
+    public DerivedCommunicators(
+            CommunicatorCore core,
+            Maker<C> maker,
+            Function<C, CommunicatorCore> coreOf,
+            Function<UniqueId, CommunicatorKey> keyOf,
+            Function<List<UniqueId>, NativeArguments> argumentsOf) {
+        this.core = core;
+        this.maker = maker;
+        this.coreOf = coreOf;
+        this.keyOf = keyOf;
+        this.argumentsOf = argumentsOf;
     }
 
     /** A C call that derives a communicator from another one. */
@@ -43,19 +71,24 @@ final class DerivedCommunicators {
         int call(long parent, long cell, long config);
     }
 
+    public C split(int color, int key) {
+        return split(color, key, null, () -> argumentsOf.apply(List.of()));
+    }
+
     /**
      * Splits the communicator.
      *
-     * @param config the configuration of the new communicator; null for that of the parent
+     * @param config the fields of the configuration of the new communicator; null for that of the parent
+     * @param arguments makes the arguments of the call
      */
-    Communicator split(int color, int key, CommunicatorConfig config) {
+    public C split(int color, int key, Map<String, Object> config, Supplier<NativeArguments> arguments) {
         if (color < 0) {
             throw new IllegalArgumentException(
                     "color must be >= 0: " + color + "; splitNone() creates no communicator");
         }
         core.require("ncclCommSplit");
         if (config != null) {
-            ReportedFaults.warnOnce(ReportedFaults.ofSplit(core.library().engine(), config.values()));
+            ReportedFaults.warnOnce(ReportedFaults.ofSplit(core.library().engine(), config));
         }
         return derive(
                 "ncclCommSplit",
@@ -63,12 +96,12 @@ final class DerivedCommunicators {
                 keyOfChild(color),
                 core.settings(),
                 true,
-                arguments(config),
+                arguments.get(),
                 (parent, cell, settings) -> nccl.ncclCommSplit(parent, color, key, cell, settings));
     }
 
     /** Takes part in a split without a communicator for this rank. */
-    void splitNone() {
+    public void splitNone() {
         core.require("ncclCommSplit");
         keyOfChild(-1);
         NativeMemory cell = new NativeMemory(Long.BYTES);
@@ -101,7 +134,7 @@ final class DerivedCommunicators {
         Batch.call(core, call, EnumSet.of(CommunicatorState.OPEN, CommunicatorState.REVOKED));
     }
 
-    Communicator shrink(Collection<Integer> excluded, ShrinkFlag flag) {
+    public C shrink(Collection<Integer> excluded, ShrinkFlag flag) {
         Objects.requireNonNull(excluded, "excluded");
         Objects.requireNonNull(flag, "flag");
         for (Integer one : excluded) {
@@ -125,12 +158,12 @@ final class DerivedCommunicators {
                 keyOfChild(0),
                 core.settings(),
                 true,
-                arguments(null),
+                argumentsOf.apply(List.of()),
                 (parent, cell, settings) ->
                         nccl.ncclCommShrink(parent, ranks, ranks.length, cell, settings, flag.code()));
     }
 
-    UniqueId growId() {
+    public UniqueId growId() {
         core.require("ncclCommGetUniqueId");
         return core.exclusively("used", EnumSet.of(CommunicatorState.OPEN), () -> {
             try (NativeMemory id = new NativeMemory(UniqueId.BYTES)) {
@@ -147,16 +180,16 @@ final class DerivedCommunicators {
         });
     }
 
-    Communicator grow(int newSize) {
+    public C grow(int newSize) {
         if (newSize <= core.size()) {
             throw new IllegalArgumentException("newSize must be > size(): " + newSize + ", size " + core.size());
         }
         core.require("ncclCommGrow");
         // NCCL requires that the rank that has created the id passes it itself.
         List<UniqueId> id = growId == null ? List.of() : List.of(growId);
-        NativeArguments arguments = CommunicatorConfig.arguments(null, id, core.library());
+        NativeArguments arguments = argumentsOf.apply(id);
         long address = id.isEmpty() ? 0 : arguments.ids();
-        Communicator grown = derive(
+        C grown = derive(
                 "ncclCommGrow",
                 null,
                 keyOfChild(0),
@@ -168,8 +201,8 @@ final class DerivedCommunicators {
         return grown;
     }
 
-    /** Grows together with {@link CommunicatorBuilder#join(Rendezvous)} of the new ranks, all of which meet at a rendezvous. */
-    Communicator grow(Rendezvous all) {
+    /** Grows together with {@code CommunicatorBuilder.join} of the new ranks, all of which meet at a rendezvous. */
+    public C grow(Rendezvous all) {
         core.require("ncclCommGrow");
         // The lost ranks of this communicator end the call; those that join are among them until it returns.
         Membership growing = core.peers().enter(all, "growing", all.rank());
@@ -178,12 +211,12 @@ final class DerivedCommunicators {
             handshake.exchangeDescriptions(OwnDevice.of(core::device));
             UniqueId id = UniqueId.of(handshake.broadcastId(() -> growId().toBytes()));
             List<UniqueId> own = growId == null ? List.of() : List.of(growId);
-            NativeArguments arguments = CommunicatorConfig.arguments(null, own, core.library());
+            NativeArguments arguments = argumentsOf.apply(own);
             long address = own.isEmpty() ? 0 : arguments.ids();
             return derive(
                     "ncclCommGrow",
                     null,
-                    CommunicatorBuilder.key(id),
+                    keyOf.apply(id),
                     core.settings().withRendezvous(all),
                     false,
                     arguments,
@@ -196,30 +229,18 @@ final class DerivedCommunicators {
         }
     }
 
-    private NativeArguments arguments(CommunicatorConfig config) {
-        return CommunicatorConfig.arguments(config, List.of(), core.library());
-    }
-
-    private Communicator derive(
+    private C derive(
             String function,
-            CommunicatorConfig config,
+            Map<String, Object> config,
             CommunicatorKey key,
             CommunicatorSettings settings,
             boolean alsoRevoked,
             NativeArguments arguments,
             Call call) {
-        Object blocking =
-                config == null ? (Object) core.isBlocking() : config.values().getOrDefault("blocking", true);
-        Object name = config == null ? null : config.values().get("commName");
-        Communicator child = new Communicator(
-                core.library(),
-                Device.of(core.device()),
-                (Boolean) blocking,
-                true,
-                settings,
-                parent.policy(),
-                name == null ? "" : (String) name);
-        CommunicatorCore childCore = child.core();
+        Object blocking = config == null ? (Object) core.isBlocking() : config.getOrDefault("blocking", true);
+        Object name = config == null ? null : config.get("commName");
+        C child = maker.make((Boolean) blocking, settings, name == null ? "" : (String) name);
+        CommunicatorCore childCore = coreOf.apply(child);
         childCore.ranks().setKey(key, core.ranks());
         Creation creation = new Creation(
                 function,

@@ -1,19 +1,21 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.submission;
 
+import io.github.nccl4j.internal.cuda.NativeBuffer;
 import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.internal.operation.BlockLayout;
 import io.github.nccl4j.internal.operation.OperationKind;
+import io.github.nccl4j.internal.operation.Operator;
 
 /**
  * A group of native calls that form one operation and are launched together. The caller has checked all arguments.
  * Calls with 0 elements are omitted, on both ranks, because NCCL would launch a kernel for them. For the thread that
  * created the group.
  */
-abstract class CallGroup implements AutoCloseable {
+public abstract class CallGroup implements AutoCloseable {
 
     /** Adds a SEND or RECV of a part of a buffer. */
     final void transfer(
-            OperationKind kind, DeviceBuffer<?> buffer, long offset, long count, int peer, NativeStream stream) {
+            OperationKind kind, NativeBuffer buffer, long offset, long count, int peer, NativeStream stream) {
         if (count == 0) {
             return;
         }
@@ -25,24 +27,24 @@ abstract class CallGroup implements AutoCloseable {
     }
 
     /** Adds a SEND of one buffer and a RECV of the other. Nothing else may be added. */
-    void exchange(DeviceBuffer<?> send, int to, DeviceBuffer<?> recv, int from, NativeStream stream) {
+    void exchange(NativeBuffer send, int to, NativeBuffer recv, int from, NativeStream stream) {
         transfer(OperationKind.SEND, send, 0, send.length, to, stream);
         transfer(OperationKind.RECV, recv, 0, recv.length, from, stream);
     }
 
     /** Adds a SEND or RECV of the block of a rank. */
-    final void transfer(OperationKind kind, DeviceBuffer<?> buffer, BlockLayout blocks, int peer, NativeStream stream) {
+    final void transfer(OperationKind kind, NativeBuffer buffer, BlockLayout blocks, int peer, NativeStream stream) {
         transfer(kind, buffer, blocks.displacements()[peer], blocks.counts()[peer], peer, stream);
     }
 
     /** Adds a reduction of a part of a buffer to a root. */
     final void reduce(
-            DeviceBuffer<?> send,
-            DeviceBuffer<?> recv,
+            NativeBuffer send,
+            NativeBuffer recv,
             long sendAddress,
             long recvAddress,
             long count,
-            ReduceOp op,
+            Operator op,
             int root,
             NativeStream stream) {
         if (count == 0) {
@@ -51,13 +53,13 @@ abstract class CallGroup implements AutoCloseable {
         pin(send);
         pin(recv);
         pin(op);
-        add(OperationKind.REDUCE, sendAddress, recvAddress, count, send.typeCode, op.code(), root, stream);
+        add(OperationKind.REDUCE, sendAddress, recvAddress, count, send.typeCode, op.code, root, stream);
     }
 
     /** Keeps the buffer alive for the next call, if that call is not made at once. */
-    abstract void pin(DeviceBuffer<?> buffer);
+    abstract void pin(NativeBuffer buffer);
 
-    abstract void pin(ReduceOp op);
+    abstract void pin(Operator op);
 
     abstract void add(
             OperationKind kind, long send, long recv, long count, int type, int op, int peer, NativeStream stream);

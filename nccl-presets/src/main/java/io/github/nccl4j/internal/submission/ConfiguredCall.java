@@ -1,4 +1,4 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.submission;
 
 import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.cuda.NativeEvent;
@@ -8,15 +8,15 @@ import io.github.nccl4j.internal.cuda.PendingReleases;
 import java.lang.ref.Reference;
 
 /**
- * Keeps the resources of a call with a {@link CollectiveConfig} alive: the configuration, which NCCL may read until it
+ * Keeps the resources of a call with a {@link CallConfig} alive: the configuration, which NCCL may read until it
  * has launched the call, and its event, which the device uses until the call and the graph that has captured the call
  * are done.
  *
  * <p>Confined to the thread of the call or of the group.
  */
-final class ConfiguredCall implements AutoCloseable {
+public final class ConfiguredCall implements AutoCloseable {
     private final CommunicatorCore core;
-    private final CollectiveConfig config;
+    private final CallConfig config;
     private final long struct;
     private final NativeStream stream;
     /** Null if the configuration has no event. The event and then also the stream are pinned until the call is launched. */
@@ -25,7 +25,7 @@ final class ConfiguredCall implements AutoCloseable {
     private boolean isOver;
 
     private ConfiguredCall(
-            CommunicatorCore core, CollectiveConfig config, long struct, NativeStream stream, NativeEvent event) {
+            CommunicatorCore core, CallConfig config, long struct, NativeStream stream, NativeEvent event) {
         this.core = core;
         this.config = config;
         this.struct = struct;
@@ -34,10 +34,9 @@ final class ConfiguredCall implements AutoCloseable {
     }
 
     /** Begins a call. The stream must be open and on the communicator's device. */
-    static ConfiguredCall begin(CommunicatorCore core, CollectiveConfig config, NativeStream stream) {
+    public static ConfiguredCall begin(CommunicatorCore core, CallConfig config, NativeStream stream) {
         long struct = config.struct(core.library());
-        CudaEvent completion = config.launchCompletionEvent();
-        NativeEvent event = completion == null ? null : completion.nativeEvent;
+        NativeEvent event = config.launchCompletionEvent();
         if (event != null) {
             if (event.device() != core.device()) {
                 throw new IllegalArgumentException("launchCompletionEvent must be on the communicator's device: "
@@ -57,26 +56,26 @@ final class ConfiguredCall implements AutoCloseable {
         return new ConfiguredCall(core, config, struct, stream, event);
     }
 
-    CommunicatorCore core() {
+    public CommunicatorCore core() {
         return core;
     }
 
-    CollectiveConfig config() {
+    public CallConfig config() {
         return config;
     }
 
     /** The address of the native configuration. */
-    long struct() {
+    public long struct() {
         return struct;
     }
 
     /** Null if the configuration has no event. */
-    NativeEvent event() {
+    public NativeEvent event() {
         return event;
     }
 
     /** Must be called after NCCL has put the call into the stream. */
-    void launched() {
+    public void launched() {
         isOver = true;
         NativeGraph graph = NativeGraph.capturing(stream);
         if (graph != null) {

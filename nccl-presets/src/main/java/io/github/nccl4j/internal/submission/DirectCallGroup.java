@@ -1,28 +1,30 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.submission;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.binding.GroupedCalls;
 import io.github.nccl4j.internal.communicator.CommunicatorCore;
+import io.github.nccl4j.internal.cuda.NativeBuffer;
 import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.internal.failure.Status;
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.operation.OperationLog;
+import io.github.nccl4j.internal.operation.Operator;
 import io.github.nccl4j.internal.threads.Gate;
 
 /**
  * Makes the calls at once, in a native group of their own. No other call can be made in between, so none must be
  * undone. Costs no more than the calls themselves. Each communicator has one instance; its user holds the gate.
  */
-final class DirectCallGroup extends CallGroup {
+public final class DirectCallGroup extends CallGroup {
     private final Gate gate;
     private final OperationLog log;
     private final CommunicatorCore core;
 
     private Gate.Pass pass;
     /** The pinned buffers; null for none. */
-    private DeviceBuffer<?> first;
+    private NativeBuffer first;
 
-    private DeviceBuffer<?> second;
+    private NativeBuffer second;
     private int group;
     private int calls;
     private int result;
@@ -42,7 +44,7 @@ final class DirectCallGroup extends CallGroup {
     }
 
     /** As {@link #begin()}, and pins the buffers until the close: the host engine uses their memory within the calls. */
-    DirectCallGroup begin(DeviceBuffer<?> one, DeviceBuffer<?> other) {
+    DirectCallGroup begin(NativeBuffer one, NativeBuffer other) {
         begin();
         try {
             if (other == null) {
@@ -64,10 +66,10 @@ final class DirectCallGroup extends CallGroup {
      * memory, both buffers are pinned from the beginning, so that no call of a group lacks the others.
      */
     @Override
-    void pin(DeviceBuffer<?> buffer) {}
+    void pin(NativeBuffer buffer) {}
 
     @Override
-    void pin(ReduceOp op) {}
+    void pin(Operator op) {}
 
     @Override
     void add(OperationKind kind, long send, long recv, long count, int type, int op, int peer, NativeStream stream) {
@@ -85,7 +87,7 @@ final class DirectCallGroup extends CallGroup {
 
     /** As two calls of add, and launched at once. */
     @Override
-    void exchange(DeviceBuffer<?> send, int to, DeviceBuffer<?> recv, int from, NativeStream stream) {
+    void exchange(NativeBuffer send, int to, NativeBuffer recv, int from, NativeStream stream) {
         if (send.length == 0 || recv.length == 0) {
             super.exchange(send, to, recv, from, stream);
             return;
@@ -167,8 +169,8 @@ final class DirectCallGroup extends CallGroup {
                 nccl.ncclGroupEnd();
             }
         } finally {
-            DeviceBuffer<?> one = first;
-            DeviceBuffer<?> other = second;
+            NativeBuffer one = first;
+            NativeBuffer other = second;
             first = null;
             second = null;
             // Another thread may use this group now. Freeing a buffer may call NCCL, so it comes last.

@@ -1,33 +1,36 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.submission;
 
 import io.github.nccl4j.internal.communicator.CommunicatorCore;
+import io.github.nccl4j.internal.cuda.NativeBuffer;
 import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.internal.operation.OperationKind;
+import io.github.nccl4j.internal.operation.Operator;
 
 /** Adds the calls to the thread's open batch: used if a group is open or operations must take the slow path. */
-final class BatchedCallGroup extends CallGroup {
+public final class BatchedCallGroup extends CallGroup {
     private final CommunicatorCore core;
-    private final Group group = Group.open();
+    private final GroupScope group = GroupScope.open();
 
-    BatchedCallGroup(CommunicatorCore core) {
+    public BatchedCallGroup(CommunicatorCore core) {
         this.core = core;
     }
 
     @Override
-    void pin(DeviceBuffer<?> buffer) {
+    void pin(NativeBuffer buffer) {
         Batch.currentFor(core).pin(buffer);
     }
 
     @Override
-    void pin(ReduceOp op) {
-        if (op instanceof PreMulSum<?> operator) {
-            Batch.currentFor(core).pin(operator.resource());
+    void pin(Operator op) {
+        if (op instanceof CreatedOperator operator) {
+            Batch.currentFor(core).pin(operator.resource);
         }
     }
 
     @Override
     void add(OperationKind kind, long send, long recv, long count, int type, int op, int peer, NativeStream stream) {
-        Batch.currentFor(core).add(core, kind.code(), send, recv, count, type, op, peer, 0, stream);
+        Batch batch = Batch.currentFor(core);
+        batch.add(core, batch.next().set(kind.code(), send, recv, count, type, op, peer, 0, stream.handle), stream);
     }
 
     @Override

@@ -1,7 +1,8 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.submission;
 
 import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.communicator.Resource;
+import io.github.nccl4j.internal.cuda.NativeBuffer;
 import io.github.nccl4j.internal.cuda.NativeGraph;
 import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.internal.operation.Operation;
@@ -13,18 +14,18 @@ import java.util.List;
  * Operations of one communicator that a batch has recorded for later launches, and the resources that they keep until
  * {@link #release}. For the communicator's thread.
  */
-final class RecordedOperations {
+public final class RecordedOperations {
     private final Operation[] operations;
     /** By operation; null for one without a configuration. */
-    private final CollectiveConfig[] configs;
+    private final CallConfig[] configs;
     /** By operation. */
     private final NativeStream[] streams;
 
-    private final List<DeviceBuffer<?>> buffers = new ArrayList<>();
+    private final List<NativeBuffer> buffers = new ArrayList<>();
     private final List<Object> pinned;
 
     /** Copies the operations of a batch, and takes over its pins. The batch is to be discarded then. */
-    RecordedOperations(Batch batch, CommunicatorCore core) {
+    public RecordedOperations(Batch batch, CommunicatorCore core) {
         if (!batch.deferred().isEmpty()) {
             throw new IllegalArgumentException("a plan can only have operations on data, not "
                     + batch.deferred().get(0));
@@ -37,7 +38,7 @@ final class RecordedOperations {
         }
         int count = batch.operations();
         operations = new Operation[count];
-        configs = new CollectiveConfig[count];
+        configs = new CallConfig[count];
         streams = new NativeStream[count];
         for (int i = 0; i < count; i++) {
             operations[i] = new Operation();
@@ -46,7 +47,7 @@ final class RecordedOperations {
         }
         pinned = batch.takePins();
         for (Object one : pinned) {
-            if (one instanceof DeviceBuffer<?> buffer) {
+            if (one instanceof NativeBuffer buffer) {
                 buffers.add(buffer);
             } else if (one instanceof NativeStream stream) {
                 assign(stream);
@@ -62,54 +63,35 @@ final class RecordedOperations {
         }
     }
 
-    boolean isEmpty() {
+    public boolean isEmpty() {
         return operations.length == 0;
     }
 
     /** The operation if there is only one, and that has no configuration; else null. */
-    Operation only() {
+    public Operation only() {
         return operations.length == 1 && configs[0] == null ? operations[0] : null;
     }
 
     /** Throws if the memory of a buffer is that of other code, and can't be accessed any more. */
-    void checkMemory() {
-        for (DeviceBuffer<?> buffer : buffers) {
+    public void checkMemory() {
+        for (NativeBuffer buffer : buffers) {
             buffer.checkMemory();
         }
     }
 
     /** Adds the operations to a batch, which launches them while the resource is pinned. */
-    void addTo(Batch batch, CommunicatorCore core, Resource resource) {
+    public void addTo(Batch batch, CommunicatorCore core, Resource resource) {
         batch.pin(resource);
         if (NativeGraph.ofThread() != null) {
             // The graph keeps the buffers for its launches.
             buffers.forEach(batch::pin);
         }
         for (int i = 0; i < operations.length; i++) {
-            if (configs[i] == null) {
-                batch.add(core, operations[i], streams[i]);
-            } else {
-                add(batch, core, i);
-            }
+            batch.add(core, operations[i], configs[i], streams[i]);
         }
     }
 
-    private void add(Batch batch, CommunicatorCore core, int index) {
-        ConfiguredCall call = ConfiguredCall.begin(core, configs[index], streams[index]);
-        boolean added = false;
-        try {
-            batch.check(call);
-            batch.add(core, operations[index], streams[index]);
-            batch.take(call);
-            added = true;
-        } finally {
-            if (!added) {
-                call.close();
-            }
-        }
-    }
-
-    void release() {
+    public void release() {
         pinned.forEach(Batch::unpin);
     }
 

@@ -1,8 +1,9 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.submission;
 
 import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.communicator.CommunicatorState;
 import io.github.nccl4j.internal.communicator.Resource;
+import io.github.nccl4j.internal.cuda.NativeBuffer;
 import io.github.nccl4j.internal.cuda.NativeEvent;
 import io.github.nccl4j.internal.cuda.NativeGraph;
 import io.github.nccl4j.internal.cuda.NativeStream;
@@ -26,7 +27,7 @@ import java.util.stream.Collectors;
  *
  * <p>Confined to its thread. The thread's next group reuses the batch with its operations.
  */
-final class Batch implements CommunicatorCore.OpenGroup {
+public final class Batch implements CommunicatorCore.OpenGroup {
     private static final ThreadLocal<Batch> OF_THREAD = ThreadLocal.withInitial(Batch::new);
 
     /** The most calls that a warning describes. */
@@ -39,7 +40,7 @@ final class Batch implements CommunicatorCore.OpenGroup {
     private final List<Object> pinned = new ArrayList<>();
     private final List<CommunicatorCore> communicators = new ArrayList<>();
     private final List<Deferred> deferred = new ArrayList<>();
-    private final List<Group> groups = new ArrayList<>();
+    private final List<GroupScope> groups = new ArrayList<>();
     /** The last pinned stream; usually also the stream of the next operation. */
     private NativeStream lastStream;
     /** True if a rank may send to itself or receive from itself. */
@@ -60,7 +61,7 @@ final class Batch implements CommunicatorCore.OpenGroup {
     }
 
     /** The batch of this thread if the thread has an open group, else null. */
-    static Batch current() {
+    public static Batch current() {
         if (!SlowPath.isRequired()) {
             return null;
         }
@@ -74,7 +75,7 @@ final class Batch implements CommunicatorCore.OpenGroup {
         return batch != null && batch.thread == Thread.currentThread() ? batch : current();
     }
 
-    static Batch open(Group group) {
+    static Batch open(GroupScope group) {
         Batch batch = OF_THREAD.get();
         if (batch.groups.isEmpty()) {
             SlowPath.begin();
@@ -84,7 +85,7 @@ final class Batch implements CommunicatorCore.OpenGroup {
     }
 
     /** Makes a call with results: at the launch of the thread's open group, or at once if there is none. */
-    static void call(CommunicatorCore communicator, Deferred call, Set<CommunicatorState> allowed) {
+    public static void call(CommunicatorCore communicator, Deferred call, Set<CommunicatorState> allowed) {
         Batch open = current();
         boolean done = false;
         try {
@@ -116,11 +117,11 @@ final class Batch implements CommunicatorCore.OpenGroup {
         return nothing ? Mark.NOTHING : new Mark(used, pinned.size(), deferred.size());
     }
 
-    boolean isInnermost(Group group) {
+    boolean isInnermost(GroupScope group) {
         return groups.get(groups.size() - 1) == group;
     }
 
-    boolean isOutermost(Group group) {
+    boolean isOutermost(GroupScope group) {
         return groups.get(0) == group;
     }
 
@@ -151,36 +152,21 @@ final class Batch implements CommunicatorCore.OpenGroup {
         return anyAlone;
     }
 
-    /**
-     * Adds an operation. All arguments must have been checked, and have the meaning of {@link OperationKind#call}.
-     */
-    void add(
-            CommunicatorCore communicator,
-            int code,
-            long send,
-            long recv,
-            long count,
-            int type,
-            int op,
-            int peer,
-            long extra,
-            NativeStream stream) {
-        Operation next = next(communicator, stream);
-        toSelf |= (code == OperationKind.Code.SEND || code == OperationKind.Code.RECV) && peer == communicator.rank();
-        next.set(code, send, recv, count, type, op, peer, extra, stream.handle);
-        used++;
+    /** Returns the place of this thread's next operation, in its open group or not: filling it allocates nothing. */
+    static Operation place() {
+        return OF_THREAD.get().next();
     }
 
-    /** Adds an operation of a plan, which keeps its buffers. */
-    void add(CommunicatorCore communicator, Operation planned, NativeStream stream) {
-        Operation next = next(communicator, stream);
-        toSelf |= planned.isTransfer(OperationKind.SEND, communicator.rank())
-                || planned.isTransfer(OperationKind.RECV, communicator.rank());
-        next.set(planned);
-        used++;
+    /** Returns the place of the next operation, which {@link #add} adds, possibly after other content was set. */
+    Operation next() {
+        if (used == operations.length) {
+            grow();
+        }
+        return operations[used];
     }
 
-    private Operation next(CommunicatorCore communicator, NativeStream stream) {
+    /** Adds an operation whose arguments have been checked. */
+    void add(CommunicatorCore communicator, Operation operation, NativeStream stream) {
         if (stream != lastStream) {
             stream.pin();
             pinned.add(stream);
@@ -190,11 +176,38 @@ final class Batch implements CommunicatorCore.OpenGroup {
         if (graph != null) {
             communicator.registerGraph(graph);
         }
-        return next(communicator);
+        Operation next = next(communicator);
+        toSelf |= operation.isTransferWith(communicator.rank());
+        if (next != operation) {
+            next.set(operation);
+        }
+        used++;
+    }
+
+    /** Adds an operation, and its configuration unless that is null. */
+    void add(CommunicatorCore communicator, Operation operation, CallConfig config, NativeStream stream) {
+        if (config == null) {
+            add(communicator, operation, stream);
+            return;
+        }
+        ConfiguredCall call = ConfiguredCall.begin(communicator, config, stream);
+        boolean added = false;
+        try {
+            check(call);
+            operation.configure(call.struct());
+            add(communicator, operation, stream);
+            pinned.add(call);
+            anyConfigured = true;
+            added = true;
+        } finally {
+            if (!added) {
+                call.close();
+            }
+        }
     }
 
     /** Adds a call with results. */
-    void add(CommunicatorCore communicator, Deferred call) {
+    public void add(CommunicatorCore communicator, Deferred call) {
         next(communicator).setDeferred(deferred.size());
         anyAlone |= call.mustBeAlone();
         deferred.add(call);
@@ -205,10 +218,7 @@ final class Batch implements CommunicatorCore.OpenGroup {
         if (communicator.batch != this) {
             join(communicator);
         }
-        if (used == operations.length) {
-            grow();
-        }
-        Operation next = operations[used];
+        Operation next = next();
         next.setCommunicator(communicator.batchIndex);
         return next;
     }
@@ -236,7 +246,7 @@ final class Batch implements CommunicatorCore.OpenGroup {
     }
 
     /** Keeps a buffer's memory until the batch has ended. */
-    void pin(DeviceBuffer<?> buffer) {
+    void pin(NativeBuffer buffer) {
         NativeGraph graph = NativeGraph.ofThread();
         // A graph needs its own reference, even to a buffer that is already pinned.
         if (buffer.isPinnedFor(this) && graph == null) {
@@ -256,7 +266,7 @@ final class Batch implements CommunicatorCore.OpenGroup {
     }
 
     /** Checks that a call with a configuration can be in one native group with the other calls of the batch. */
-    void check(ConfiguredCall call) {
+    private void check(ConfiguredCall call) {
         if (!anyConfigured) {
             return;
         }
@@ -278,14 +288,8 @@ final class Batch implements CommunicatorCore.OpenGroup {
         }
     }
 
-    /** Takes ownership of a call with a configuration whose operation was added. */
-    void take(ConfiguredCall call) {
-        pinned.add(call);
-        anyConfigured = true;
-    }
-
     /** The configuration of an operation; null if it has none. */
-    CollectiveConfig config(Operation operation) {
+    CallConfig config(Operation operation) {
         if (!operation.isConfigured()) {
             return null;
         }
@@ -343,7 +347,7 @@ final class Batch implements CommunicatorCore.OpenGroup {
     }
 
     /** Discards a group, and everything that was added after its mark. */
-    void discard(Group group, Mark mark) {
+    void discard(GroupScope group, Mark mark) {
         while (!isInnermost(group)) {
             groups.remove(groups.size() - 1).abandoned();
         }
@@ -356,7 +360,7 @@ final class Batch implements CommunicatorCore.OpenGroup {
     }
 
     /** Ends a group. The operations of an inner group stay in the batch for the enclosing group. */
-    void leave(Group group) {
+    void leave(GroupScope group) {
         groups.remove(group);
         if (groups.isEmpty()) {
             clear();
@@ -372,7 +376,7 @@ final class Batch implements CommunicatorCore.OpenGroup {
 
     /** Ends a pin of a batch. */
     static void unpin(Object one) {
-        if (one instanceof DeviceBuffer<?> buffer) {
+        if (one instanceof NativeBuffer buffer) {
             buffer.unpinFromBatch();
         } else if (one instanceof NativeStream stream) {
             stream.unpin();
@@ -388,7 +392,7 @@ final class Batch implements CommunicatorCore.OpenGroup {
     /** Hands the pins over, except those of configured calls; the caller ends them by {@link #unpin(Object)}. */
     List<Object> takePins() {
         for (Object one : pinned) {
-            if (one instanceof DeviceBuffer<?> buffer) {
+            if (one instanceof NativeBuffer buffer) {
                 // Another pin, because the thread's next batch must not take this one for its own.
                 buffer.pin();
                 buffer.unpinFromBatch();
@@ -431,7 +435,7 @@ final class Batch implements CommunicatorCore.OpenGroup {
     }
 
     /** Passes all operations and calls to NCCL in one native group. */
-    void launch(Group group) {
+    void launch(GroupScope group) {
         boolean done = false;
         inLibrary = true;
         try {
@@ -442,7 +446,7 @@ final class Batch implements CommunicatorCore.OpenGroup {
                 checkToSelf();
             }
             for (Object one : pinned) {
-                if (one instanceof DeviceBuffer<?> buffer) {
+                if (one instanceof NativeBuffer buffer) {
                     buffer.checkMemory();
                 }
             }
@@ -503,7 +507,7 @@ final class Batch implements CommunicatorCore.OpenGroup {
     }
 
     /** Returns NCCL's estimate of the batch's duration in microseconds, and discards the batch. */
-    double simulate(Group group) {
+    double simulate(GroupScope group) {
         inLibrary = true;
         try {
             if (!deferred.isEmpty()) {

@@ -1,12 +1,16 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.submission;
 
+import io.github.nccl4j.highlevel.DataType;
+import io.github.nccl4j.highlevel.NcclLibraryException;
 import io.github.nccl4j.internal.communicator.CommunicatorCore;
+import io.github.nccl4j.internal.cuda.NativeBuffer;
 import io.github.nccl4j.internal.cuda.NativeDevice;
 import io.github.nccl4j.internal.cuda.NativeGraph;
 import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.internal.memory.Bounds;
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.operation.OperationKind.Shape;
+import io.github.nccl4j.internal.operation.Operator;
 
 /**
  * Checks of the arguments of a communicator's operations, before NCCL is called. The methods of the hot path leave the
@@ -14,7 +18,7 @@ import io.github.nccl4j.internal.operation.OperationKind.Shape;
  *
  * <p>For any thread: a communicator's state is checked elsewhere.
  */
-final class OperationChecks {
+public final class OperationChecks {
     private final CommunicatorCore core;
     private final NativeDevice device;
     private final CommunicatorWindows windows;
@@ -25,7 +29,7 @@ final class OperationChecks {
     /** The code of the last data type that the library supports. */
     private final int lastType;
 
-    OperationChecks(CommunicatorCore core, CommunicatorWindows windows) {
+    public OperationChecks(CommunicatorCore core, CommunicatorWindows windows) {
         this.core = core;
         this.windows = windows;
         device = core.device();
@@ -44,7 +48,7 @@ final class OperationChecks {
      * @param root the root; ignored if the kind has none
      * @return the count for the C function
      */
-    long collective(OperationKind kind, DeviceBuffer<?> send, DeviceBuffer<?> recv, ReduceOp op, int root) {
+    public long collective(OperationKind kind, NativeBuffer send, NativeBuffer recv, Operator op, int root) {
         if (kind.hasPeer()) {
             root(root);
         }
@@ -71,12 +75,12 @@ final class OperationChecks {
             }
         }
         if (kind.reduces() && op.isScaled()) {
-            operator(kind, op, send.address, recv.address, send.type.dataType());
+            operator(kind, op, send.address, recv.address, send.format.type());
         }
         return count;
     }
 
-    private long exchanged(DeviceBuffer<?> send, DeviceBuffer<?> recv) {
+    private long exchanged(NativeBuffer send, NativeBuffer recv) {
         equal("recv.length()", recv.length, "send.length()", send.length);
         if (send.length % core.size() != 0) {
             throw new IllegalArgumentException(
@@ -87,13 +91,13 @@ final class OperationChecks {
     }
 
     /** Checks all arguments of an operation on plain addresses, except the peer of a transfer. */
-    void addresses(
+    public void addresses(
             OperationKind kind,
             long send,
             long recv,
             long count,
             DataType type,
-            ReduceOp op,
+            Operator op,
             int root,
             NativeStream stream) {
         if (kind.shape() == Shape.ELEMENTWISE) {
@@ -124,7 +128,7 @@ final class OperationChecks {
     }
 
     /** Checks all arguments of a transfer of the elements at a plain address. */
-    void address(long address, long count, DataType type, int peer, NativeStream stream) {
+    public void address(long address, long count, DataType type, int peer, NativeStream stream) {
         elements(count, type, 1);
         address("address", address, type, count);
         transferPeer(peer);
@@ -137,7 +141,7 @@ final class OperationChecks {
         return new IllegalArgumentException(what + " must be " + other + ": " + value + " != " + otherValue);
     }
 
-    static void equal(String what, long value, String other, long otherValue) {
+    public static void equal(String what, long value, String other, long otherValue) {
         if (value != otherValue) {
             throw unequal(what, value, other, otherValue);
         }
@@ -152,16 +156,16 @@ final class OperationChecks {
         }
     }
 
-    void root(int root) {
+    public void root(int root) {
         peer("root", root);
     }
 
-    void peer(String what, int peer) {
+    public void peer(String what, int peer) {
         core.requireRank(what, peer);
     }
 
     /** Requires that the root of an operation without a buffer of the root is another rank. */
-    void otherRoot(int root, String buffer) {
+    public void otherRoot(int root, String buffer) {
         root(root);
         if (root == core.rank()) {
             throw new IllegalArgumentException(
@@ -169,7 +173,7 @@ final class OperationChecks {
         }
     }
 
-    void transferPeer(int peer) {
+    public void transferPeer(int peer) {
         peer("peer", peer);
         if (peer == core.rank() && Batch.current() == null) {
             throw new IllegalStateException("a rank can send to itself and receive from itself in a group only: peer "
@@ -179,70 +183,70 @@ final class OperationChecks {
 
     /* Buffers and streams. */
 
-    void each(DeviceBuffer<?> send, DeviceBuffer<?> recv, NativeStream stream) {
+    public void each(NativeBuffer send, NativeBuffer recv, NativeStream stream) {
         if (wrong(send, recv, stream) < 0) {
             refuse(send, recv, stream);
         }
     }
 
     /** Negative if an argument of an operation may be wrong. One sign for all arguments needs only one branch. */
-    int wrong(DeviceBuffer<?> send, DeviceBuffer<?> recv, NativeStream stream) {
+    public int wrong(NativeBuffer send, NativeBuffer recv, NativeStream stream) {
         int unequal = send.kind ^ recv.kind | stream.deviceCode ^ deviceCode;
         return wrong(send) | -unequal | recv.state() | stream.state();
     }
 
     /** Throws if an argument is wrong, after {@link #wrong} was negative. */
-    void refuse(DeviceBuffer<?> send, DeviceBuffer<?> recv, NativeStream stream) {
+    public void refuse(NativeBuffer send, NativeBuffer recv, NativeStream stream) {
         oneType(send, recv);
         refuse(stream);
     }
 
-    void each(DeviceBuffer<?> buffer, NativeStream stream) {
+    public void each(NativeBuffer buffer, NativeStream stream) {
         if ((wrong(buffer) | wrong(stream)) < 0) {
             refuse(buffer);
             refuse(stream);
         }
     }
 
-    void buffer(DeviceBuffer<?> buffer) {
+    public void buffer(NativeBuffer buffer) {
         if (wrong(buffer) < 0) {
             refuse(buffer);
         }
     }
 
     /** Negative if a buffer is closed, on another device, or of a type that the library does not support. */
-    private int wrong(DeviceBuffer<?> buffer) {
+    private int wrong(NativeBuffer buffer) {
         return lastType - typeCode(buffer) | buffer.state();
     }
 
     /** The code of the element type if the buffer is on this device; otherwise larger than any code. */
-    int typeCode(DeviceBuffer<?> buffer) {
+    public int typeCode(NativeBuffer buffer) {
         return buffer.kind ^ deviceCode;
     }
 
-    private void oneType(DeviceBuffer<?> send, DeviceBuffer<?> recv) {
-        if (send.type != recv.type) {
+    private void oneType(NativeBuffer send, NativeBuffer recv) {
+        if (send.format != recv.format) {
             throw new IllegalArgumentException(
-                    "send and recv must have the same element type: " + send.type + ", " + recv.type);
+                    "send and recv must have the same element type: " + send.format + ", " + recv.format);
         }
         refuse(send);
         openAndHere(recv);
     }
 
-    private void refuse(DeviceBuffer<?> buffer) {
+    private void refuse(NativeBuffer buffer) {
         openAndHere(buffer);
         type(buffer.typeCode);
     }
 
-    private void openAndHere(DeviceBuffer<?> buffer) {
+    private void openAndHere(NativeBuffer buffer) {
         buffer.checkOpen();
-        if (buffer.device.nativeDevice != device) {
+        if (buffer.device != device) {
             throw new IllegalArgumentException(
                     "buffer must be on the communicator's device: " + buffer + ", the communicator is on " + device);
         }
     }
 
-    void type(int type) {
+    public void type(int type) {
         if (type > lastType) {
             DataType unknown = DataType.values()[type];
             throw new NcclLibraryException(
@@ -250,7 +254,7 @@ final class OperationChecks {
         }
     }
 
-    void stream(NativeStream stream) {
+    public void stream(NativeStream stream) {
         if (wrong(stream) < 0) {
             refuse(stream);
         }
@@ -270,7 +274,7 @@ final class OperationChecks {
     }
 
     /** Requires that a thread can wait for the operations of a stream. */
-    void workOf(NativeStream stream) {
+    public void workOf(NativeStream stream) {
         stream(stream);
         if (Batch.current() != null) {
             // The batch holds the gate for this thread: entering would succeed, and leaving would release the batch's
@@ -287,36 +291,36 @@ final class OperationChecks {
 
     /* Operators. */
 
-    void operator(ReduceOp op, ElementType<?> type) {
+    public void operator(Operator op, DataType type) {
         if (!op.isBuiltIn()) {
-            created(op, type.dataType());
+            created(op, type);
         }
     }
 
     /**
      * Includes the check for NCCL's fault of averages. {@link CommunicatorWindows#checkForFaults} has the other faults.
      */
-    private void operator(OperationKind kind, ReduceOp op, long send, long recv, DataType type) {
+    private void operator(OperationKind kind, Operator op, long send, long recv, DataType type) {
         if (!op.isBuiltIn()) {
             created(op, type);
-        } else if (kind == OperationKind.ALL_REDUCE && op == ReduceOp.AVG) {
+        } else if (kind == OperationKind.ALL_REDUCE && op == Operator.AVG) {
             windows.checkAverage(send, recv, type);
         }
     }
 
-    private void created(ReduceOp op, DataType type) {
-        ((PreMulSum<?>) op).check(core, type);
+    private void created(Operator op, DataType type) {
+        ((CreatedOperator) op).check(core, type);
     }
 
     /* Places. */
 
     /** Requires two disjoint buffers of one type. */
-    void separate(DeviceBuffer<?> send, DeviceBuffer<?> recv) {
+    public void separate(NativeBuffer send, NativeBuffer recv) {
         oneType(send, recv);
         disjoint(send, recv);
     }
 
-    static void disjoint(DeviceBuffer<?> a, DeviceBuffer<?> b) {
+    public static void disjoint(NativeBuffer a, NativeBuffer b) {
         if (overlap(a.address, a.bytes, b.address, b.bytes)) {
             // A closed buffer may have had the address that another buffer has now.
             a.checkOpen();
@@ -326,7 +330,7 @@ final class OperationChecks {
     }
 
     /** Requires that two buffers of equal size are disjoint or the same. */
-    private static void apartOrSame(DeviceBuffer<?> a, DeviceBuffer<?> b) {
+    private static void apartOrSame(NativeBuffer a, NativeBuffer b) {
         long distance = a.address - b.address;
         if (distance != 0 && distance < a.bytes && -distance < a.bytes) {
             disjoint(a, b);
@@ -334,13 +338,13 @@ final class OperationChecks {
     }
 
     /** Requires that the part is the rank's block of the whole, or disjoint from it. */
-    private static void disjointOrPart(DeviceBuffer<?> part, DeviceBuffer<?> whole, int rank) {
+    private static void disjointOrPart(NativeBuffer part, NativeBuffer whole, int rank) {
         if (part.address != whole.address + rank * part.bytes) {
             disjoint(part, whole);
         }
     }
 
-    static void disjoint(long a, long aBytes, long b, long bBytes) {
+    public static void disjoint(long a, long aBytes, long b, long bBytes) {
         if (overlap(a, aBytes, b, bBytes)) {
             throw overlapping(a, aBytes, b, bBytes);
         }

@@ -1,6 +1,7 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.submission;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.highlevel.NcclInterruptedException;
 import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.communicator.CommunicatorState;
 import io.github.nccl4j.internal.cuda.Cuda;
@@ -31,7 +32,7 @@ import org.bytedeco.javacpp.Loader;
  *
  * <p>Confined to the thread of the batch, and reused with it.
  */
-final class BatchLaunch {
+public final class BatchLaunch {
     private final Batch batch;
 
     /** The error of the call that NCCL has refused, else {@code ncclSuccess}. */
@@ -92,7 +93,7 @@ final class BatchLaunch {
         for (int i = 0; i < batch.operations(); i++) {
             Operation operation = batch.all()[i];
             if (operation.communicator() == communicator && !operation.isDeferred()) {
-                CollectiveConfig config = batch.config(operation);
+                CallConfig config = batch.config(operation);
                 String call = operation.signature(config == null ? null : config.signature());
                 if (call != null) {
                     calls.add(call);

@@ -1,26 +1,33 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.submission;
 
+import io.github.nccl4j.highlevel.DataType;
+import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.NcclLibrary;
+import io.github.nccl4j.highlevel.Version;
 import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.config.FaultyAlgorithm;
 import io.github.nccl4j.internal.config.ReportedFaults;
+import io.github.nccl4j.internal.cuda.NativeBuffer;
+import io.github.nccl4j.internal.operation.Operation;
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.operation.RegistrationFaults;
 import java.util.Arrays;
+import java.util.function.Supplier;
 
 /**
  * The open windows of a communicator, and the checks for operations of NCCL that are faulty on windows.
  *
  * <p>Windows are added and removed by the holder of the gate's pass; any thread may look them up.
  */
-final class CommunicatorWindows {
+public final class CommunicatorWindows {
     private final CommunicatorCore core;
 
     /** Open windows; copy-on-write. */
-    private volatile Window[] windows = {};
+    private volatile NativeWindow[] windows = {};
 
-    private boolean sharesMemory(Window added) {
-        for (Window window : windows) {
-            if (window.isSymmetric() && window.buffer().sharesMemory(added.buffer())) {
+    private boolean sharesMemory(NativeWindow added) {
+        for (NativeWindow window : windows) {
+            if (window.isSymmetric() && window.sharesMemory(added)) {
                 return true;
             }
         }
@@ -36,22 +43,27 @@ final class CommunicatorWindows {
     /** Makes all operations check for faults from now on. */
     private Runnable checkFaults = () -> {};
 
-    CommunicatorWindows(CommunicatorCore core) {
+    public CommunicatorWindows(CommunicatorCore core) {
         this.core = core;
     }
 
     /** Sets the action for the first window on which some operations are faulty. */
-    void onFaults(Runnable action) {
+    public void onFaults(Runnable action) {
         checkFaults = action;
     }
 
+    /** As {@link NativeWindow#register}. */
+    public NativeWindow register(NativeBuffer buffer, int flags, Supplier<RuntimeException> noWindow) {
+        return NativeWindow.register(core, this, buffer, flags, noWindow);
+    }
+
     /** Adds a window that has been opened. */
-    synchronized void add(Window window) {
+    public synchronized void add(NativeWindow window) {
         if (window.isSymmetric() && sharesMemory(window)) {
             NcclLibrary library = core.library();
             ReportedFaults.warnOnce(ReportedFaults.ofSharedMemory(library.engine(), library.version()));
         }
-        Window[] more = Arrays.copyOf(windows, windows.length + 1);
+        NativeWindow[] more = Arrays.copyOf(windows, windows.length + 1);
         more[windows.length] = window;
         windows = more;
         registered++;
@@ -63,26 +75,26 @@ final class CommunicatorWindows {
     }
 
     /** The number of windows that were ever added: checks of operations hold until it changes. */
-    int registered() {
+    public int registered() {
         return registered;
     }
 
     /** Removes a window that will be deregistered. */
-    synchronized void remove(Window window) {
-        windows = Arrays.stream(windows).filter(one -> one != window).toArray(Window[]::new);
+    public synchronized void remove(NativeWindow window) {
+        windows = Arrays.stream(windows).filter(one -> one != window).toArray(NativeWindow[]::new);
     }
 
     /** As {@link #symmetricWindowOf(long, long)} for a buffer of this device. */
-    Window symmetricWindowOf(DeviceBuffer<?> buffer) {
-        return symmetricWindowOf(buffer.address, buffer.sizeInBytes());
+    public NativeWindow symmetricWindowOf(NativeBuffer buffer) {
+        return symmetricWindowOf(buffer.address, buffer.bytes);
     }
 
     /**
-     * The open window with {@link WindowFlag#COLL_SYMMETRIC} that contains a range of this device's memory; null if
+     * The open window with {@code COLL_SYMMETRIC} that contains a range of this device's memory; null if
      * there is none.
      */
-    Window symmetricWindowOf(long address, long bytes) {
-        for (Window window : windows) {
+    public NativeWindow symmetricWindowOf(long address, long bytes) {
+        for (NativeWindow window : windows) {
             if (window.isSymmetric() && window.covers(address, bytes) && window.isOpen()) {
                 return window;
             }
@@ -91,17 +103,19 @@ final class CommunicatorWindows {
     }
 
     /** Refuses operations that would return wrong elements. */
-    void checkForFaults(OperationKind kind, long send, long recv, long count, int type) {
+    void checkForFaults(Operation operation) {
         if (faulty) {
             Version version = core.library().version();
-            int size = ElementType.values().get(type).sizeInBytes();
-            refuse(RegistrationFaults.wrongResult(version, kind, send, count, size), version, send, recv);
+            int size = ElementType.values().get(operation.type()).sizeInBytes();
+            OperationKind kind = OperationKind.of(operation.code());
+            String problem = RegistrationFaults.wrongResult(version, kind, operation.send(), operation.count(), size);
+            refuse(problem, version, operation.send(), operation.recv());
         }
     }
 
-    /** True if a window has {@link WindowFlag#COLL_SYMMETRIC}. Registering is collective: the same on all ranks. */
-    boolean haveSymmetric() {
-        for (Window window : windows) {
+    /** True if a window has {@code COLL_SYMMETRIC}. Registering is collective: the same on all ranks. */
+    public boolean haveSymmetric() {
+        for (NativeWindow window : windows) {
             if (window.isSymmetric()) {
                 return true;
             }
@@ -110,7 +124,7 @@ final class CommunicatorWindows {
     }
 
     /** Refuses an all-reduce with AVG that would fail, unless the call can exclude the kernels. */
-    void checkAverage(long send, long recv, DataType type) {
+    public void checkAverage(long send, long recv, DataType type) {
         Version version = core.library().version();
         if (windows.length > 0 && !core.isOnHost() && !FaultyAlgorithm.mustBeExcluded(version)) {
             refuse(RegistrationFaults.missingAverage(version, type), version, send, recv);

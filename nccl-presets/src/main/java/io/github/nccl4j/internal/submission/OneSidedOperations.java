@@ -1,14 +1,17 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.submission;
 
+import io.github.nccl4j.highlevel.SignalWait;
 import io.github.nccl4j.internal.communicator.CommunicatorCore;
+import io.github.nccl4j.internal.cuda.NativeBuffer;
 import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.internal.memory.Bounds;
 import io.github.nccl4j.internal.memory.NativeMemory;
+import io.github.nccl4j.internal.operation.Operation;
 import io.github.nccl4j.internal.operation.OperationKind;
 import java.nio.IntBuffer;
 
 /** The operations of a communicator that other ranks do not call: puts and signals. For the communicator's thread. */
-final class OneSidedOperations {
+public final class OneSidedOperations {
     private final CommunicatorCore core;
     private final OperationChecks checks;
     private final CommunicatorWindows windows;
@@ -17,7 +20,7 @@ final class OneSidedOperations {
     /** True if the library has the functions. Cached, because a query takes longer than a call. */
     private final boolean provided;
 
-    OneSidedOperations(
+    public OneSidedOperations(
             CommunicatorCore core, OperationChecks checks, CommunicatorWindows windows, OperationSubmitter operations) {
         this.core = core;
         this.checks = checks;
@@ -26,14 +29,14 @@ final class OneSidedOperations {
         provided = core.library().provides(OperationKind.PUT_SIGNAL.function());
     }
 
-    void putSignal(DeviceBuffer<?> elements, Window window, long offset, int peer, NativeStream stream) {
+    public void putSignal(NativeBuffer elements, NativeWindow window, long offset, int peer, NativeStream stream) {
         require(OperationKind.PUT_SIGNAL);
         checks.peer("peer", peer);
         checks.buffer(elements);
         window.check(core);
-        int size = elements.type.sizeInBytes();
-        Bounds.check("offset", offset, elements.length, "elements in the window", window.sizeInBytes() / size);
-        Window source = windows.symmetricWindowOf(elements);
+        int size = elements.format.size();
+        Bounds.check("offset", offset, elements.length, "elements in the window", window.bytes() / size);
+        NativeWindow source = windows.symmetricWindowOf(elements);
         if (source == null) {
             throw new IllegalArgumentException(
                     "elements must be in a window of the communicator with COLL_SYMMETRIC, or NCCL can't put them: "
@@ -41,34 +44,34 @@ final class OneSidedOperations {
         }
         long bytes = elements.length * size;
         if (peer == core.rank()) {
-            OperationChecks.disjoint(elements.address, bytes, window.buffer().address + offset * size, bytes);
+            OperationChecks.disjoint(elements.address, bytes, window.address() + offset * size, bytes);
         }
         checks.stream(stream);
         // NCCL checks the address of 0 elements, too, and the address of a window's end is in no window.
-        long address = bytes == 0 ? source.buffer().address : elements.address;
-        operations.oneSided(
-                OperationKind.PUT_SIGNAL,
-                address,
-                window.handle(),
-                elements.length,
-                elements.type.nativeCode(),
-                0,
-                peer,
-                offset * size,
-                stream,
-                source,
-                window,
-                null);
+        long address = bytes == 0 ? source.address() : elements.address;
+        Operation put = Batch.place()
+                .set(
+                        OperationKind.Code.PUT_SIGNAL,
+                        address,
+                        window.handle(),
+                        elements.length,
+                        elements.typeCode,
+                        0,
+                        peer,
+                        offset * size,
+                        stream.handle);
+        operations.oneSided(put, stream, source, window, null);
     }
 
-    void signal(int peer, NativeStream stream) {
+    public void signal(int peer, NativeStream stream) {
         require(OperationKind.SIGNAL);
         checks.peer("peer", peer);
         checks.stream(stream);
-        operations.oneSided(OperationKind.SIGNAL, 0, 0, 0, 0, 0, peer, 0, stream, null, null, null);
+        Operation signal = Batch.place().set(OperationKind.Code.SIGNAL, 0, 0, 0, 0, 0, peer, 0, stream.handle);
+        operations.oneSided(signal, stream, null, null, null);
     }
 
-    void waitSignal(NativeStream stream, SignalWait... waits) {
+    public void waitSignal(NativeStream stream, SignalWait... waits) {
         require(OperationKind.WAIT_SIGNAL);
         if (waits.length == 0) {
             throw new IllegalArgumentException("waits must have at least 1 element: 0");
@@ -83,19 +86,18 @@ final class OneSidedOperations {
         checks.stream(stream);
         int peer = waits.length == 1 ? waits[0].peer() : -1;
         NativeMemory descriptors = descriptors(waits);
-        operations.oneSided(
-                OperationKind.WAIT_SIGNAL,
-                descriptors.address(),
-                0,
-                count,
-                0,
-                waits.length,
-                peer,
-                0,
-                stream,
-                null,
-                null,
-                descriptors);
+        Operation wait = Batch.place()
+                .set(
+                        OperationKind.Code.WAIT_SIGNAL,
+                        descriptors.address(),
+                        0,
+                        count,
+                        0,
+                        waits.length,
+                        peer,
+                        0,
+                        stream.handle);
+        operations.oneSided(wait, stream, null, null, descriptors);
     }
 
     private static NativeMemory descriptors(SignalWait... waits) {

@@ -1,9 +1,11 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.submission;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.highlevel.DataType;
 import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.config.FaultyAlgorithm;
 import io.github.nccl4j.internal.cuda.Cuda;
+import io.github.nccl4j.internal.cuda.NativeBuffer;
 import io.github.nccl4j.internal.cuda.NativeGraph;
 import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.internal.diagnostics.Jfr;
@@ -13,22 +15,22 @@ import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.Operation;
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.operation.OperationLog;
+import io.github.nccl4j.internal.operation.Operator;
 import io.github.nccl4j.internal.operation.RegistrationFaults;
 import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.internal.threads.SlowPath;
 import io.github.nccl4j.internal.threads.VirtualThreads;
 import java.lang.ref.Reference;
-import java.util.Objects;
 
 /**
  * Passes all operations of a communicator to NCCL, after the checks. On the plain path, NCCL is called at once. With an
  * open group, the operation is added to the group. In a capture, and while calls are compared or observed, the buffers
  * are held during the call.
  *
- * <p>The plain path passes numbers; the other paths fill an {@link Operation}. For the communicator's thread; the gate
+ * <p>The plain path passes numbers; the other paths pass an {@link Operation}. For the communicator's thread; the gate
  * refuses other threads.
  */
-final class OperationSubmitter {
+public final class OperationSubmitter {
     private static final int SPECIAL = -1;
 
     private final CommunicatorCore core;
@@ -41,9 +43,6 @@ final class OperationSubmitter {
 
     /** The calls that form one operation, on the plain path. */
     private final DirectCallGroup direct;
-
-    /** The present call if it is not on the plain path. Used by the holder of the gate's pass. */
-    private final Operation current = new Operation();
 
     /** True if collective calls are compared across ranks. */
     private final boolean compared;
@@ -61,23 +60,23 @@ final class OperationSubmitter {
      */
     private final boolean onHost;
 
+    /** The configuration that sets nothing. */
+    private final CallConfig noConfig;
+
     /** True if calls must exclude a {@link FaultyAlgorithm}. */
     private final boolean excludes;
 
     /** Bits by code of a collective: set if the library is known to have its function with a configuration. */
     private int configurable;
 
-    OperationSubmitter(
-            CommunicatorCore core,
-            OperationChecks checks,
-            CommunicatorWindows windows,
-            OperationLog log,
-            boolean compared) {
+    public OperationSubmitter(
+            CommunicatorCore core, OperationChecks checks, CommunicatorWindows windows, CallConfig noConfig) {
         this.core = core;
+        this.noConfig = noConfig;
         this.checks = checks;
         this.windows = windows;
-        this.log = log;
-        this.compared = compared;
+        log = core.operationLog();
+        compared = core.settings().check() != null;
         gate = core.gate();
         direct = new DirectCallGroup(core, gate, log);
         onHost = core.isOnHost();
@@ -95,38 +94,26 @@ final class OperationSubmitter {
     /* The operations. */
 
     /**
-     * Submits a one-sided operation, whose arguments were checked. The numbers have the meaning of
-     * {@link OperationKind#call}.
+     * Submits a one-sided operation, whose arguments were checked.
      *
      * @param source the window of the elements; null if there are none
      * @param target the window that is written; null with source
      * @param owned memory that NCCL reads during the call, closed when the operation is launched or refused; or null
      */
-    void oneSided(
-            OperationKind kind,
-            long send,
-            long recv,
-            long count,
-            int type,
-            int op,
-            int peer,
-            long offset,
-            NativeStream stream,
-            Window source,
-            Window target,
-            NativeMemory owned) {
+    public void oneSided(
+            Operation operation, NativeStream stream, NativeWindow source, NativeWindow target, NativeMemory owned) {
         boolean taken = false;
         try {
             Batch batch = Batch.current();
             if (batch == null) {
-                observed(kind.code(), send, recv, count, type, op, peer, offset, stream, null, source, target);
+                observed(operation, null, source, target);
                 return;
             }
             if (source != null) {
                 batch.pin(source.resource());
                 batch.pin(target.resource());
             }
-            batch.add(core, kind.code(), send, recv, count, type, op, peer, offset, stream);
+            batch.add(core, operation, stream);
             if (owned != null) {
                 batch.take(owned);
                 taken = true;
@@ -144,7 +131,7 @@ final class OperationSubmitter {
      * @param first a buffer of the calls
      * @param second their other buffer; null if there is none
      */
-    CallGroup callGroup(DeviceBuffer<?> first, DeviceBuffer<?> second) {
+    public CallGroup callGroup(NativeBuffer first, NativeBuffer second) {
         if (further() < 0) {
             return new BatchedCallGroup(core);
         }
@@ -153,35 +140,45 @@ final class OperationSubmitter {
 
     /* The paths. */
 
-    private static int code(ReduceOp op) {
-        return op == null ? 0 : op.code();
+    private static int code(Operator op) {
+        return op == null ? 0 : op.code;
     }
 
     /**
      * Submits an operation on buffers, after {@link OperationChecks#collective}, which is separate so that the compiler
-     * inlines both into the methods of {@link Communicator}: together they exceed its limit, which costs 2 ns.
+     * inlines both into the methods of {@code Communicator}: together they exceed its limit, which costs 2 ns.
      *
      * @param peer the root or the other rank; 0 if the kind has none
      * @param given null for a call without a configuration
      */
-    void submit(
+    public void submit(
             OperationKind kind,
-            DeviceBuffer<?> send,
-            DeviceBuffer<?> recv,
+            NativeBuffer send,
+            NativeBuffer recv,
             long count,
-            ReduceOp op,
+            Operator op,
             int peer,
             NativeStream stream,
-            CollectiveConfig given) {
-        CollectiveConfig config = isScaled(op) ? restrict(kind, op, send.type.dataType(), given) : given;
+            CallConfig given) {
+        CallConfig config = isScaled(op) ? restrict(kind, op, send.format.type(), given) : given;
         int wrong = checks.wrong(send, recv, stream);
         if ((wrong | further()) < 0) {
             if (wrong < 0) {
                 checks.refuse(send, recv, stream);
             }
             if (further() < 0) {
-                int type = send.typeCode;
-                submitFurther(kind, send, recv, send.address, recv.address, count, type, op, peer, stream, config);
+                Operation operation = newOperation()
+                        .set(
+                                kind.code(),
+                                send.address,
+                                recv.address,
+                                count,
+                                send.typeCode,
+                                code(op),
+                                peer,
+                                0,
+                                stream.handle);
+                submitFurther(operation, send, recv, op, stream, config);
                 return;
             }
         }
@@ -194,13 +191,13 @@ final class OperationSubmitter {
 
     private void pinned(
             OperationKind kind,
-            DeviceBuffer<?> send,
-            DeviceBuffer<?> recv,
+            NativeBuffer send,
+            NativeBuffer recv,
             long count,
-            ReduceOp op,
+            Operator op,
             int peer,
             NativeStream stream,
-            CollectiveConfig config) {
+            CallConfig config) {
         send.pinBoth(recv);
         try {
             now(kind, send, recv, count, op, peer, stream, config);
@@ -211,13 +208,13 @@ final class OperationSubmitter {
 
     private void now(
             OperationKind kind,
-            DeviceBuffer<?> send,
-            DeviceBuffer<?> recv,
+            NativeBuffer send,
+            NativeBuffer recv,
             long count,
-            ReduceOp op,
+            Operator op,
             int peer,
             NativeStream stream,
-            CollectiveConfig config) {
+            CallConfig config) {
         int type = checks.typeCode(send);
         if (config == null) {
             now(kind.code(), send.address, recv.address, count, type, code(op), peer, 0, stream, null);
@@ -226,32 +223,21 @@ final class OperationSubmitter {
         }
     }
 
-    /** As the method above with a configuration, which must not be null. */
-    void submitConfigured(
-            OperationKind kind,
-            DeviceBuffer<?> send,
-            DeviceBuffer<?> recv,
-            long count,
-            ReduceOp op,
-            int root,
-            NativeStream stream,
-            CollectiveConfig config) {
-        submit(kind, send, recv, count, op, root, stream, Objects.requireNonNull(config, "config"));
-    }
-
     /** As for buffers, for plain addresses, after {@link OperationChecks#addresses}. */
-    void submit(
+    public void submit(
             OperationKind kind,
             long send,
             long recv,
             long count,
             DataType type,
-            ReduceOp op,
+            Operator op,
             int peer,
             NativeStream stream) {
-        CollectiveConfig config = isScaled(op) ? restrict(kind, op, type, null) : null;
+        CallConfig config = isScaled(op) ? restrict(kind, op, type, null) : null;
         if (further() < 0) {
-            submitFurther(kind, null, null, send, recv, count, type.code(), op, peer, stream, config);
+            Operation operation =
+                    newOperation().set(kind.code(), send, recv, count, type.code(), code(op), peer, 0, stream.handle);
+            submitFurther(operation, null, null, op, stream, config);
         } else if (config == null) {
             now(kind.code(), send, recv, count, type.code(), code(op), peer, 0, stream, null);
         } else {
@@ -260,33 +246,32 @@ final class OperationSubmitter {
     }
 
     /** Submits the only operation of a plan, which keeps its buffers; not in a group or a capture. */
-    void submit(Operation planned) {
-        Gate.Pass pass = gate.enter();
-        try {
-            perform(planned, null, pass);
-        } finally {
-            pass.leave();
-        }
+    public void submit(Operation planned) {
+        observed(planned, null, null, null);
     }
 
-    private boolean isScaled(ReduceOp op) {
+    private boolean isScaled(Operator op) {
         return op != null && op.isScaled() && excludes;
     }
 
     /** Returns the configuration with which a scaled operation gets right results; null if it needs none. */
-    private CollectiveConfig restrict(OperationKind kind, ReduceOp op, DataType type, CollectiveConfig given) {
+    private CallConfig restrict(OperationKind kind, Operator op, DataType type, CallConfig given) {
         if (core.size() > 1) {
             if (kind == OperationKind.REDUCE_SCATTER) {
-                return CollectiveConfig.excluding(FaultyAlgorithm.PAT, given);
+                return excluding(FaultyAlgorithm.PAT, given);
             }
             if (kind == OperationKind.ALL_REDUCE
-                    && op == ReduceOp.AVG
+                    && op == Operator.AVG
                     && windows.haveSymmetric()
                     && RegistrationFaults.lacksAverage(core.library().version(), type)) {
-                return CollectiveConfig.excluding(FaultyAlgorithm.SYMMETRIC, given);
+                return excluding(FaultyAlgorithm.SYMMETRIC, given);
             }
         }
         return given;
+    }
+
+    private CallConfig excluding(FaultyAlgorithm algorithm, CallConfig given) {
+        return (given == null ? noConfig : given).excluding(algorithm);
     }
 
     /**
@@ -304,7 +289,7 @@ final class OperationSubmitter {
             int peer,
             long extra,
             NativeStream stream,
-            CollectiveConfig config) {
+            CallConfig config) {
         // Locals, because fields would be read again after the gate's fence.
         Gate ours = gate;
         Gate.Pass pass = ours.last();
@@ -328,19 +313,21 @@ final class OperationSubmitter {
     /** As {@link #now} with a configuration, which NCCL reads until the call returns or is given up. */
     private void configured(
             OperationKind kind,
-            DeviceBuffer<?> send,
-            DeviceBuffer<?> recv,
+            NativeBuffer send,
+            NativeBuffer recv,
             long sendAddress,
             long recvAddress,
             long count,
             int type,
-            ReduceOp op,
+            Operator op,
             int peer,
             NativeStream stream,
-            CollectiveConfig config) {
-        requireConfigurable(kind);
+            CallConfig config) {
+        requireConfigurable(kind.code());
         if (config.launchCompletionEvent() != null) {
-            submitFurther(kind, send, recv, sendAddress, recvAddress, count, type, op, peer, stream, config);
+            Operation operation = newOperation()
+                    .set(kind.code(), sendAddress, recvAddress, count, type, code(op), peer, 0, stream.handle);
+            submitFurther(operation, send, recv, op, stream, config);
             return;
         }
         long struct = config.struct(core.library());
@@ -357,11 +344,17 @@ final class OperationSubmitter {
         }
     }
 
-    private void requireConfigurable(OperationKind kind) {
-        if ((configurable & 1 << kind.code()) == 0) {
-            core.require(OperationKind.function(kind.code() | OperationKind.CONFIGURED));
-            configurable |= 1 << kind.code();
+    private void requireConfigurable(int code) {
+        if ((configurable & 1 << code) == 0) {
+            core.require(OperationKind.function(code | OperationKind.CONFIGURED));
+            configurable |= 1 << code;
         }
+    }
+
+    /** Returns a place for an operation that can't take the plain path: in the thread's open group if there is one. */
+    private Operation newOperation() {
+        Batch batch = Batch.currentFor(core);
+        return batch == null ? new Operation() : batch.next();
     }
 
     /**
@@ -371,21 +364,15 @@ final class OperationSubmitter {
      * @param recv the receive buffer; null with send
      */
     private void submitFurther(
-            OperationKind kind,
-            DeviceBuffer<?> send,
-            DeviceBuffer<?> recv,
-            long sendAddress,
-            long recvAddress,
-            long count,
-            int type,
-            ReduceOp op,
-            int peer,
+            Operation operation,
+            NativeBuffer send,
+            NativeBuffer recv,
+            Operator op,
             NativeStream stream,
-            CollectiveConfig config) {
-        int operator = code(op);
-        windows.checkForFaults(kind, sendAddress, recvAddress, count, type);
+            CallConfig config) {
+        windows.checkForFaults(operation);
         if (config != null) {
-            requireConfigurable(kind);
+            requireConfigurable(operation.code());
         }
         Batch batch = Batch.currentFor(core);
         if (batch != null) {
@@ -394,48 +381,17 @@ final class OperationSubmitter {
                 batch.pin(send);
                 batch.pin(recv);
             }
-            if (op instanceof PreMulSum<?> created) {
-                batch.pin(created.resource());
+            if (op instanceof CreatedOperator created) {
+                batch.pin(created.resource);
             }
-            if (config == null) {
-                batch.add(core, kind.code(), sendAddress, recvAddress, count, type, operator, peer, 0, stream);
-            } else {
-                addConfigured(batch, kind, sendAddress, recvAddress, count, type, operator, peer, stream, config);
-            }
+            batch.add(core, operation, config, stream);
         } else if (config == null) {
-            held(kind.code(), send, recv, sendAddress, recvAddress, count, type, operator, peer, 0, stream, null);
+            held(operation, send, recv, stream, null);
         } else {
             try (ConfiguredCall call = ConfiguredCall.begin(core, config, stream)) {
-                int code = kind.code() | OperationKind.CONFIGURED;
-                long struct = call.struct();
-                held(code, send, recv, sendAddress, recvAddress, count, type, operator, peer, struct, stream, config);
+                operation.configure(call.struct());
+                held(operation, send, recv, stream, config);
                 call.launched();
-            }
-        }
-    }
-
-    private void addConfigured(
-            Batch batch,
-            OperationKind kind,
-            long send,
-            long recv,
-            long count,
-            int type,
-            int op,
-            int peer,
-            NativeStream stream,
-            CollectiveConfig config) {
-        ConfiguredCall call = ConfiguredCall.begin(core, config, stream);
-        boolean added = false;
-        try {
-            batch.check(call);
-            int code = kind.code() | OperationKind.CONFIGURED;
-            batch.add(core, code, send, recv, count, type, op, peer, call.struct(), stream);
-            batch.take(call);
-            added = true;
-        } finally {
-            if (!added) {
-                call.close();
             }
         }
     }
@@ -444,24 +400,13 @@ final class OperationSubmitter {
      * Submits with pinned buffers, so that closing a buffer does not free its memory: in a capture, and on host memory.
      */
     private void held(
-            int code,
-            DeviceBuffer<?> send,
-            DeviceBuffer<?> recv,
-            long sendAddress,
-            long recvAddress,
-            long count,
-            int type,
-            int op,
-            int peer,
-            long extra,
-            NativeStream stream,
-            CollectiveConfig config) {
+            Operation operation, NativeBuffer send, NativeBuffer recv, NativeStream stream, CallConfig config) {
         NativeGraph graph = NativeGraph.capturing(stream);
         if (graph != null) {
             core.registerGraph(graph);
         }
         if (send == null) {
-            observed(code, sendAddress, recvAddress, count, type, op, peer, extra, stream, config, null, null);
+            observed(operation, config, null, null);
             return;
         }
         if (graph != null) {
@@ -470,7 +415,7 @@ final class OperationSubmitter {
         }
         send.pinBoth(recv);
         try {
-            observed(code, sendAddress, recvAddress, count, type, op, peer, extra, stream, config, null, null);
+            observed(operation, config, null, null);
         } finally {
             send.unpinBoth(recv);
         }
@@ -483,19 +428,7 @@ final class OperationSubmitter {
      * @param source a window that must be open; or null
      * @param target another one; null with source
      */
-    private void observed(
-            int code,
-            long send,
-            long recv,
-            long count,
-            int type,
-            int op,
-            int peer,
-            long extra,
-            NativeStream stream,
-            CollectiveConfig config,
-            Window source,
-            Window target) {
+    private void observed(Operation operation, CallConfig config, NativeWindow source, NativeWindow target) {
         Gate.Pass pass = gate.enter();
         try {
             if (source != null) {
@@ -503,15 +436,13 @@ final class OperationSubmitter {
                 source.check();
                 target.check();
             }
-            Operation operation = current;
-            operation.set(code, send, recv, count, type, op, peer, extra, stream.handle);
             perform(operation, config, pass);
         } finally {
             pass.leave();
         }
     }
 
-    private void perform(Operation operation, CollectiveConfig config, Gate.Pass pass) {
+    private void perform(Operation operation, CallConfig config, Gate.Pass pass) {
         if (compared) {
             compare(operation, config);
         }
@@ -537,7 +468,7 @@ final class OperationSubmitter {
                 : operation.call(core.handle());
     }
 
-    private void compare(Operation operation, CollectiveConfig config) {
+    private void compare(Operation operation, CallConfig config) {
         CommunicatorCore.Comparison check = core.check();
         String signature = operation.signature(config == null ? null : config.signature());
         if (check != null && signature != null) {
@@ -549,7 +480,7 @@ final class OperationSubmitter {
      * Handles the result of the last operation. Its arguments come from the log, so that the plain path need not keep
      * them.
      */
-    private void settle(int result, CollectiveConfig config) {
+    private void settle(int result, CallConfig config) {
         OperationLog.Entry last = log.last();
         core.calls().settle(result, last.function(), config == null ? last.call() : last.call() + " with " + config);
     }

@@ -1,60 +1,61 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.submission;
 
 import io.github.nccl4j.internal.communicator.CommunicatorCore;
+import io.github.nccl4j.internal.cuda.NativeBuffer;
 import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.internal.operation.BlockLayout;
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.operation.OperationKind.Peer;
+import io.github.nccl4j.internal.operation.Operator;
+import java.util.List;
 
 /**
  * Operations of a communicator that consist of several calls of NCCL, launched together: operations for which NCCL, or
  * an older library, has no function. For the communicator's thread.
  */
-final class ComposedOperations {
+public final class ComposedOperations {
     private final CommunicatorCore core;
     private final OperationChecks checks;
     private final OperationSubmitter operations;
 
-    ComposedOperations(CommunicatorCore core, OperationChecks checks, OperationSubmitter operations) {
+    /** Bits by code: set if the library lacks the function. Cached, because a query takes longer than a call. */
+    private int lacking;
+
+    public ComposedOperations(CommunicatorCore core, OperationChecks checks, OperationSubmitter operations) {
         this.core = core;
         this.checks = checks;
         this.operations = operations;
-    }
-
-    /** As {@code ncclAlltoAll}, which an older library lacks. */
-    void allToAll(DeviceBuffer<?> send, DeviceBuffer<?> recv, NativeStream stream) {
-        long count = checks.collective(OperationKind.ALL_TO_ALL, send, recv, null, 0);
-        checks.each(send, recv, stream);
-        try (CallGroup calls = operations.callGroup(send, recv)) {
-            for (int peer = 0; peer < core.size(); peer++) {
-                calls.transfer(OperationKind.SEND, send, peer * count, count, peer, stream);
-                calls.transfer(OperationKind.RECV, recv, peer * count, count, peer, stream);
-            }
-            calls.launch();
+        for (OperationKind kind : List.of(OperationKind.ALL_TO_ALL, OperationKind.GATHER, OperationKind.SCATTER)) {
+            lacking |= core.library().provides(kind.function()) ? 0 : 1 << kind.code();
         }
     }
 
-    /** As {@code ncclGather}, which an older library lacks. */
-    void gather(DeviceBuffer<?> send, DeviceBuffer<?> recv, int root, NativeStream stream) {
-        long count = checks.collective(OperationKind.GATHER, send, recv, null, root);
-        checks.each(send, recv, stream);
-        rooted(OperationKind.GATHER, recv, null, count, send, root, stream);
+    /** True if the library lacks the function of a kind, which {@link #replace} replaces. */
+    public boolean replaces(OperationKind kind) {
+        return (lacking & 1 << kind.code()) != 0;
     }
 
-    /** As {@code ncclScatter}, which an older library lacks. */
-    void scatter(DeviceBuffer<?> send, DeviceBuffer<?> recv, int root, NativeStream stream) {
-        long count = checks.collective(OperationKind.SCATTER, send, recv, null, root);
+    /** Makes an ALL_TO_ALL, a GATHER or a SCATTER without its function. */
+    public void replace(OperationKind kind, NativeBuffer send, NativeBuffer recv, int root, NativeStream stream) {
+        long count = checks.collective(kind, send, recv, null, root);
         checks.each(send, recv, stream);
-        rooted(OperationKind.SCATTER, send, null, count, recv, root, stream);
+        if (kind == OperationKind.GATHER) {
+            rooted(kind, recv, null, count, send, root, stream);
+        } else if (kind == OperationKind.SCATTER) {
+            rooted(kind, send, null, count, recv, root, stream);
+        } else {
+            try (CallGroup calls = operations.callGroup(send, recv)) {
+                for (int peer = 0; peer < core.size(); peer++) {
+                    calls.transfer(OperationKind.SEND, send, peer * count, count, peer, stream);
+                    calls.transfer(OperationKind.RECV, recv, peer * count, count, peer, stream);
+                }
+                calls.launch();
+            }
+        }
     }
 
-    void gatherv(
-            DeviceBuffer<?> send,
-            DeviceBuffer<?> recv,
-            long[] counts,
-            long[] displacements,
-            int root,
-            NativeStream stream) {
+    public void gatherv(
+            NativeBuffer send, NativeBuffer recv, long[] counts, long[] displacements, int root, NativeStream stream) {
         checks.root(root);
         if (core.rank() != root) {
             gatherv(send, root, stream);
@@ -66,19 +67,14 @@ final class ComposedOperations {
         rooted(OperationKind.GATHER, recv, blocks, send.length, send, root, stream);
     }
 
-    void gatherv(DeviceBuffer<?> send, int root, NativeStream stream) {
+    public void gatherv(NativeBuffer send, int root, NativeStream stream) {
         checks.otherRoot(root, "recv");
         checks.each(send, stream);
         rooted(OperationKind.GATHER, null, null, send.length, send, root, stream);
     }
 
-    void scatterv(
-            DeviceBuffer<?> send,
-            long[] counts,
-            long[] displacements,
-            DeviceBuffer<?> recv,
-            int root,
-            NativeStream stream) {
+    public void scatterv(
+            NativeBuffer send, long[] counts, long[] displacements, NativeBuffer recv, int root, NativeStream stream) {
         checks.root(root);
         if (core.rank() != root) {
             scatterv(recv, root, stream);
@@ -90,7 +86,7 @@ final class ComposedOperations {
         rooted(OperationKind.SCATTER, send, blocks, recv.length, recv, root, stream);
     }
 
-    void scatterv(DeviceBuffer<?> recv, int root, NativeStream stream) {
+    public void scatterv(NativeBuffer recv, int root, NativeStream stream) {
         checks.otherRoot(root, "send");
         checks.each(recv, stream);
         rooted(OperationKind.SCATTER, null, null, recv.length, recv, root, stream);
@@ -107,10 +103,10 @@ final class ComposedOperations {
      */
     private void rooted(
             OperationKind kind,
-            DeviceBuffer<?> whole,
+            NativeBuffer whole,
             BlockLayout blocks,
             long count,
-            DeviceBuffer<?> part,
+            NativeBuffer part,
             int root,
             NativeStream stream) {
         boolean gathers = kind.peer() == Peer.RECEIVES;
@@ -139,7 +135,7 @@ final class ComposedOperations {
         return blocks == null ? rank * count : blocks.displacements()[rank];
     }
 
-    void sendRecv(DeviceBuffer<?> send, int to, DeviceBuffer<?> recv, int from, NativeStream stream) {
+    public void sendRecv(NativeBuffer send, int to, NativeBuffer recv, int from, NativeStream stream) {
         checks.peer("to", to);
         checks.peer("from", from);
         checks.each(send, recv, stream);
@@ -158,8 +154,8 @@ final class ComposedOperations {
         }
     }
 
-    void allGatherv(
-            DeviceBuffer<?> send, DeviceBuffer<?> recv, long[] counts, long[] displacements, NativeStream stream) {
+    public void allGatherv(
+            NativeBuffer send, NativeBuffer recv, long[] counts, long[] displacements, NativeStream stream) {
         checks.each(send, recv, stream);
         int rank = core.rank();
         BlockLayout blocks = BlockLayout.checked("recv", counts, displacements, core.size(), recv.length, true);
@@ -181,9 +177,9 @@ final class ComposedOperations {
         }
     }
 
-    void reduceScatterv(DeviceBuffer<?> send, DeviceBuffer<?> recv, long[] counts, ReduceOp op, NativeStream stream) {
+    public void reduceScatterv(NativeBuffer send, NativeBuffer recv, long[] counts, Operator op, NativeStream stream) {
         checks.each(send, recv, stream);
-        checks.operator(op, send.type);
+        checks.operator(op, send.format.type());
         int rank = core.rank();
         BlockLayout blocks = BlockLayout.consecutive("send", counts, core.size(), send.length);
         OperationChecks.equal("recv.length()", recv.length, "counts[rank()]", blocks.counts()[rank]);
@@ -202,11 +198,11 @@ final class ComposedOperations {
         }
     }
 
-    void allToAllv(
-            DeviceBuffer<?> send,
+    public void allToAllv(
+            NativeBuffer send,
             long[] sendCounts,
             long[] sendDisplacements,
-            DeviceBuffer<?> recv,
+            NativeBuffer recv,
             long[] recvCounts,
             long[] recvDisplacements,
             NativeStream stream) {
@@ -222,8 +218,8 @@ final class ComposedOperations {
     }
 
     /** Makes all sends and receives of an all-to-all whose arguments were checked. */
-    void exchangeBlocks(
-            DeviceBuffer<?> send, BlockLayout sends, DeviceBuffer<?> recv, BlockLayout receives, NativeStream stream) {
+    public void exchangeBlocks(
+            NativeBuffer send, BlockLayout sends, NativeBuffer recv, BlockLayout receives, NativeStream stream) {
         try (CallGroup calls = operations.callGroup(send, recv)) {
             for (int peer = 0; peer < core.size(); peer++) {
                 calls.transfer(OperationKind.SEND, send, sends, peer, stream);
