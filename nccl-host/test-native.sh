@@ -61,10 +61,10 @@ rm -f "$headers.new"
 for source in "$@"; do
   object=$folder/tests/$(basename "$source" .cpp).o
   case $source in "$sources"/*) object=$folder/engine/$(basename "$source" .cpp).o ;; esac
-  # Compiled again if a header of its folder or of the engine is younger, and the unit tests if any of them is.
+  # Compiled again if a header is younger that it may include, and the unit tests if any of them is.
   included='*.h'
   [ "$source" != "$unit_tests" ] || included='*_test.cpp'
-  if [ -f "$object" ] && [ -z "$(find "$source" "$headers" "$sources" "$tests" -newer "$object" \
+  if [ -f "$object" ] && [ -z "$(find "$source" "$headers" "$sources" "$tests" "$native/include" "$native/portable" -newer "$object" \
       \( -name '*.h' -o -name "$included" -o -path "$source" \) -type f)" ]; then
     continue
   fi
