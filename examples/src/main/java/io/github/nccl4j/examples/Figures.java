@@ -34,8 +34,8 @@ final class Figures {
     private int timed;
     private long begin;
 
-    /** What a step must not add to. */
-    private record Footprint(long pointers, int threads, long gpuBytes) {
+    /** The resources that steps must not use more of; only resident memory may grow, with the heap. */
+    private record Footprint(long pointers, int threads, long gpuBytes, long residentBytes) {
         static Footprint of(Device device) {
             long gpuBytes = 0;
             if (device.isCuda()) {
@@ -48,7 +48,7 @@ final class Figures {
                 }
             }
             return new Footprint(
-                    Pointer.totalCount(), Thread.getAllStackTraces().size(), gpuBytes);
+                    Pointer.totalCount(), Thread.getAllStackTraces().size(), gpuBytes, Pointer.physicalBytes());
         }
 
         @Override
@@ -75,8 +75,9 @@ final class Figures {
             firstStep = System.currentTimeMillis() / 1e3 - start();
         }
         if (done == warmUp) {
-            begin(communicator);
+            Setup.barrier(communicator);
             before = Footprint.of(communicator.device());
+            begin(communicator);
         }
     }
 
@@ -103,7 +104,7 @@ final class Figures {
     /**
      * Ends the time. Collective.
      *
-     * @param work what all ranks do in a step
+     * @param work the number of units that all ranks process in a step
      * @param unit its unit
      * @return the figures as text
      * @throws IllegalStateException if the steps left something behind
@@ -128,7 +129,13 @@ final class Figures {
                 throw new IllegalStateException(
                         timed + " steps must leave nothing behind: " + before + " before, " + after + " after them");
             }
-            text += String.format("after %d steps as before them: %s%n", timed, after);
+            text += String.format(
+                    Locale.ROOT,
+                    "after %d steps as before them: %s; resident memory %.0f MiB, before %.0f MiB%n",
+                    timed,
+                    after,
+                    after.residentBytes / MIB,
+                    before.residentBytes / MIB);
         }
         NcclLibrary library = NcclLibrary.get();
         return text + "with PyTorch " + version() + ", " + library.engine() + " " + library.version() + ", Java "

@@ -48,11 +48,13 @@ class ExamplesTest {
         "ring-attention -s 256, tokens",
         "tensor-parallel -t 12, tokens",
         "experts -t 128, tokens",
+        "data-parallel -q 1 -s 20, samples",
         "sharded-optimizer -s 20, samples"
     })
     void theResultIsThatOfOneRank(String arguments, String unit) throws Exception {
         for (int ranks : new int[] {1, 2, 4}) {
             succeeds(arguments, ranks, unit);
+            assertMatches("\\[0] after \\d+ steps as before them: \\d+ pointers, \\d+ threads; .*");
         }
     }
 
