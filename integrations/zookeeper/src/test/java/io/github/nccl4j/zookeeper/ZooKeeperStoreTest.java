@@ -235,6 +235,10 @@ class ZooKeeperStoreTest {
                         .timeout(Duration.ofSeconds(1))
                         .open(Ensemble.rank("none", 0, 1)));
         assertTrue(late.getMessage().contains("127.0.0.1:1"), late.getMessage());
+        Waiting.until(
+                "end of the threads of the store that could not be opened",
+                () -> clientThreads().isEmpty(),
+                Duration.ofSeconds(30));
     }
 
     /** Both processes are named; the first one goes on. */
