@@ -62,7 +62,6 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         this.nativeBuffer = nativeBuffer;
     }
 
-    /** Returns null for null: on some ranks, an operation has one buffer only. */
     static NativeBuffer nativeOf(DeviceBuffer<?> buffer) {
         return buffer == null ? null : buffer.nativeBuffer;
     }

@@ -91,6 +91,7 @@ class LayersTest {
             Set.of("internal.config", "internal.recovery"),
             // The loaded library, the lines of its log, and the exceptions of its calls.
             Set.of(
+                    "highlevel.NcclEncryption",
                     "highlevel.NcclInterruptedException",
                     "highlevel.NcclLibrary",
                     "highlevel.NcclLog",

@@ -167,7 +167,8 @@ public final class OperationSubmitter {
                 checks.refuse(send, recv, stream);
             }
             if (further() < 0) {
-                Operation operation = newOperation()
+                Batch batch = Batch.currentFor(core);
+                Operation operation = place(batch)
                         .set(
                                 kind.code(),
                                 send.address,
@@ -178,7 +179,7 @@ public final class OperationSubmitter {
                                 peer,
                                 0,
                                 stream.handle);
-                submitFurther(operation, send, recv, op, stream, config);
+                submitFurther(operation, batch, send, recv, op, stream, config);
                 return;
             }
         }
@@ -235,9 +236,10 @@ public final class OperationSubmitter {
             NativeStream stream) {
         CallConfig config = isScaled(op) ? restrict(kind, op, type, null) : null;
         if (further() < 0) {
+            Batch batch = Batch.currentFor(core);
             Operation operation =
-                    newOperation().set(kind.code(), send, recv, count, type.code(), code(op), peer, 0, stream.handle);
-            submitFurther(operation, null, null, op, stream, config);
+                    place(batch).set(kind.code(), send, recv, count, type.code(), code(op), peer, 0, stream.handle);
+            submitFurther(operation, batch, null, null, op, stream, config);
         } else if (config == null) {
             now(kind.code(), send, recv, count, type.code(), code(op), peer, 0, stream, null);
         } else {
@@ -325,9 +327,10 @@ public final class OperationSubmitter {
             CallConfig config) {
         requireConfigurable(kind.code());
         if (config.launchCompletionEvent() != null) {
-            Operation operation = newOperation()
+            Batch batch = Batch.currentFor(core);
+            Operation operation = place(batch)
                     .set(kind.code(), sendAddress, recvAddress, count, type, code(op), peer, 0, stream.handle);
-            submitFurther(operation, send, recv, op, stream, config);
+            submitFurther(operation, batch, send, recv, op, stream, config);
             return;
         }
         long struct = config.struct(core.library());
@@ -352,19 +355,20 @@ public final class OperationSubmitter {
     }
 
     /** Returns a place for an operation that can't take the plain path: in the thread's open group if there is one. */
-    private Operation newOperation() {
-        Batch batch = Batch.currentFor(core);
+    private static Operation place(Batch batch) {
         return batch == null ? new Operation() : batch.next();
     }
 
     /**
      * Submits an operation that can't take the plain path.
      *
+     * @param batch the batch of the thread's open group, or null
      * @param send the send buffer; null for plain addresses, whose memory the caller keeps
      * @param recv the receive buffer; null with send
      */
     private void submitFurther(
             Operation operation,
+            Batch batch,
             NativeBuffer send,
             NativeBuffer recv,
             Operator op,
@@ -374,7 +378,6 @@ public final class OperationSubmitter {
         if (config != null) {
             requireConfigurable(operation.code());
         }
-        Batch batch = Batch.currentFor(core);
         if (batch != null) {
             // Pins come first: a buffer that another thread closes meanwhile must not get into the batch.
             if (send != null) {
