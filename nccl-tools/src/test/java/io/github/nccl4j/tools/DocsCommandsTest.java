@@ -60,7 +60,7 @@ class DocsCommandsTest {
                             "nccl4j status",
                             "nccl4j ras"),
             "install", List.of("pip ", "mvn ", "apt-get "),
-            "example", List.of("--pid", "-jar", "-cp", "<", "plot", "> nccl.key"),
+            "example", List.of("--pid", "-jar", "-cp", "<", "plot", "> nccl.key", "KEY_FILE=nccl.key"),
             "maintainer", List.of(".ci/test-release", "gh ", "-Dnccl4j.api=", "versions:"),
             "checkout", List.of("./nccl4j", "mvn ", ".ci/", "nccl-host/"),
             "gate", List.of("./nccl4j", "mvn "));
