@@ -21,7 +21,7 @@ class Training:
         widths = [INPUTS] + [options["-w"]] * (options["-l"] + 1)
         layers = [layer for pair in zip(widths, widths[1:]) for layer in (nn.Linear(*pair), nn.GELU())]
         self.model = nn.Sequential(*layers, nn.Linear(widths[-1], 1)).double().to(device)
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=3e-3)
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=job.learning_rate(options["-w"]))
         self.forward = self.model
         if divided:
             self.forward = DistributedDataParallel(self.model, gradient_as_bucket_view=True)

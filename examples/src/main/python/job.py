@@ -38,6 +38,11 @@ def options(defaults):
     return values
 
 
+def learning_rate(width):
+    """A learning rate in proportion to the first weights, as in Java."""
+    return 0.3 / width
+
+
 def finish(device):
     """Waits until this rank's work is done."""
     if device.type == "cuda":

@@ -37,7 +37,7 @@ class Training:
         self.flat = torch.cat(initial).requires_grad_()
         self.part = self.flat.detach()[self.rank * length:(self.rank + 1) * length].requires_grad_()
         self.gradient = torch.zeros_like(self.part)
-        self.optimizer = torch.optim.AdamW([self.part], lr=3e-3)
+        self.optimizer = torch.optim.AdamW([self.part], lr=job.learning_rate(width))
 
     def weights(self):
         return self.flat.detach()[:self.count]

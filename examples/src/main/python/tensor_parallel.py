@@ -116,6 +116,7 @@ def main():
     figures = job.Figures(device, options["-t"])
     model.decode(model.append, figures.step)
     append = model.append
+    graph = None
     if device.type == "cuda" and options["-e"] == 0:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
@@ -123,6 +124,9 @@ def main():
         append = graph.replay
     model.decode(append, figures.step)
     text = figures.end(SEQUENCES, "tokens")
+    if graph:
+        # The end of the process group waits for the graphs that have its collectives.
+        graph.reset()
 
     alone = TensorParallel(device, False, options)
     alone.decode(alone.append, lambda: None)

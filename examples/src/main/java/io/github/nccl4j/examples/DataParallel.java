@@ -62,7 +62,8 @@ public final class DataParallel implements AutoCloseable {
             }
             model.to(ScalarType.Double, false);
             model.to(Setup.torchDevice(device), false);
-            optimizer = new AdamW(model.parameters(), new AdamWOptions(3e-3)).retainReference();
+            optimizer = new AdamW(model.parameters(), new AdamWOptions(Setup.learningRate(options.get("-w"))))
+                    .retainReference();
         }
     }
 

@@ -99,7 +99,8 @@ public final class Experts {
     }
 
     private Tensor expert(int expert, Tensor inputs) {
-        return torch.gelu(inputs.matmul(up.get(expert))).matmul(down.get(expert));
+        Tensor hidden = inputs.matmul(up.get(expert));
+        return torch.gelu_(hidden).matmul(down.get(expert));
     }
 
     /** Computes the layer's output for this rank's tokens. Collective. */
@@ -187,17 +188,20 @@ public final class Experts {
         long[] offsets = offsets(counts);
         Tensor outputs = torch.empty_like(received);
         for (int expert = 0; expert < own; expert++) {
-            TensorVector inputs = new TensorVector();
-            for (int from = 0; from < size; from++) {
-                int block = from * own + expert;
-                inputs.push_back(received.narrow(0, offsets[block], counts[block]));
-            }
-            Tensor results = expert(rank * own + expert, torch.cat(inputs));
-            long done = 0;
-            for (int from = 0; from < size; from++) {
-                int block = from * own + expert;
-                outputs.narrow(0, offsets[block], counts[block]).copy_(results.narrow(0, done, counts[block]));
-                done += counts[block];
+            // The memory of one expert's tensors serves the next one.
+            try (PointerScope scope = new PointerScope()) {
+                TensorVector inputs = new TensorVector();
+                for (int from = 0; from < size; from++) {
+                    int block = from * own + expert;
+                    inputs.push_back(received.narrow(0, offsets[block], counts[block]));
+                }
+                Tensor results = expert(rank * own + expert, torch.cat(inputs));
+                long done = 0;
+                for (int from = 0; from < size; from++) {
+                    int block = from * own + expert;
+                    outputs.narrow(0, offsets[block], counts[block]).copy_(results.narrow(0, done, counts[block]));
+                    done += counts[block];
+                }
             }
         }
         return outputs;

@@ -108,11 +108,24 @@ public final class RingAttention {
     }
 
     private Tensor half(Tensor both, int half) {
-        return both.narrow(2, half * chunk, chunk);
+        return both.narrow(-2, half * chunk, chunk);
     }
 
     /** An output, and the logarithm of the sum by which it was divided; null before the first keys. */
-    private record Part(Tensor output, Tensor logSum) {}
+    private record Part(Tensor output, Tensor logSum) implements AutoCloseable {
+        /** Keeps the tensors beyond the scope in which they were made. */
+        Part retain() {
+            output.retainReference();
+            logSum.retainReference();
+            return this;
+        }
+
+        @Override
+        public void close() {
+            output.close();
+            logSum.close();
+        }
+    }
 
     /**
      * Computes attention of this rank's queries to the keys of all ranks. Collective.
@@ -140,8 +153,11 @@ public final class RingAttention {
                 block = next;
                 next = used;
             }
-            return torch.cat(new TensorVector(parts[0].output, parts[1].output), 2)
-                    .retainReference();
+            try (Part first = parts[0];
+                    Part second = parts[1]) {
+                return torch.cat(new TensorVector(first.output, second.output), 2)
+                        .retainReference();
+            }
         }
     }
 
@@ -172,14 +188,18 @@ public final class RingAttention {
                 int query = number(rank, queryHalf);
                 int key = number(owner, keyHalf);
                 if (key <= query) {
-                    Part part = attention(
-                            half(queries, queryHalf),
-                            half(block.get(0), keyHalf),
-                            half(block.get(1), keyHalf),
-                            key == query);
-                    parts[queryHalf] = parts[queryHalf] == null ? part : merge(parts[queryHalf], part);
+                    add(parts, queryHalf, queries, half(block, keyHalf), key == query);
                 }
             }
+        }
+    }
+
+    /** The memory of what is computed on the way serves the next attention. */
+    private void add(Part[] parts, int queryHalf, Tensor queries, Tensor block, boolean causal) {
+        try (PointerScope scope = new PointerScope();
+                Part before = parts[queryHalf]) {
+            Part part = attention(half(queries, queryHalf), block.get(0), block.get(1), causal);
+            parts[queryHalf] = (before == null ? part : merge(before, part)).retain();
         }
     }
 
@@ -209,6 +229,7 @@ public final class RingAttention {
         attention.callBoxed(stack);
         // On a GPU it is padded.
         Tensor logSum = stack.get(1).toTensor().narrow(2, 0, query.size(2));
-        return new Part(stack.get(0).toTensor(), logSum.unsqueeze(-1));
+        // Not a reference to the element of the stack.
+        return new Part(new Tensor(stack.get(0).toTensor()), logSum.unsqueeze(-1));
     }
 }

@@ -86,6 +86,11 @@ final class Setup {
         return torch.zeros(shape, options(device, type));
     }
 
+    /** A learning rate in proportion to the first weights: with larger steps, rounding errors would grow from step to step. */
+    static double learningRate(double width) {
+        return 0.3 / width;
+    }
+
     /** Waits until this rank's work is done. */
     static void finish(Communicator communicator) {
         communicator.work(TensorBuffer.currentStream(communicator.device())).await();

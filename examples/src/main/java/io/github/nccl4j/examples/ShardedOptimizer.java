@@ -74,7 +74,7 @@ public final class ShardedOptimizer {
         flat = torch.cat(initial).set_requires_grad(true);
         part = flat.detach().narrow(0, rank * length, length).set_requires_grad(true);
         gradient = torch.zeros_like(part);
-        optimizer = new AdamW(new TensorVector(part), new AdamWOptions(3e-3));
+        optimizer = new AdamW(new TensorVector(part), new AdamWOptions(Setup.learningRate(width)));
     }
 
     public static void main(String[] args) {
