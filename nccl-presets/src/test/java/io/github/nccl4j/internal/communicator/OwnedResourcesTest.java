@@ -18,6 +18,7 @@ class OwnedResourcesTest {
     private final List<String> released = new ArrayList<>();
 
     /** Records its close under a name, and then throws its problem. */
+    @SuppressWarnings("try") // close() throws any exception
     private class Resource implements AutoCloseable {
         final String name;
         private final Exception problem;
