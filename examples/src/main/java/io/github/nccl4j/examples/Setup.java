@@ -9,6 +9,7 @@ import io.github.nccl4j.pytorch.TensorCollectives;
 import java.util.HashMap;
 import java.util.Locale;
 import java.util.Map;
+import java.util.function.Supplier;
 import org.bytedeco.javacpp.PointerScope;
 import org.bytedeco.openblas.presets.openblas_nolapack;
 import org.bytedeco.pytorch.DeviceOptional;
@@ -84,6 +85,20 @@ final class Setup {
 
     static Tensor zeros(Device device, ScalarType type, long... shape) {
         return torch.zeros(shape, options(device, type));
+    }
+
+    /** Returns a tensor; the others that are made on the way go, so that their memory serves others. */
+    static Tensor kept(Supplier<Tensor> making) {
+        Tensor made;
+        try (PointerScope scope = new PointerScope()) {
+            made = making.get().retainReference();
+        }
+        PointerScope around = PointerScope.getInnerScope();
+        if (around != null) {
+            around.attach(made);
+            made.releaseReference();
+        }
+        return made;
     }
 
     /** A learning rate in proportion to the first weights: with larger steps, rounding errors would grow from step to step. */

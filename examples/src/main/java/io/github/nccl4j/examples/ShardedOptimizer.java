@@ -63,15 +63,17 @@ public final class ShardedOptimizer {
             shapes.add(new long[] {width});
         }
         shapes.add(new long[] {width, 1});
-        TensorVector initial = new TensorVector();
-        for (long[] shape : shapes) {
-            Tensor values = Setup.random(device, ScalarType.Double, shape);
-            initial.push_back(values.flatten().div(new Scalar(Math.sqrt(width))));
-        }
         long count = parameters();
         long length = (count + size - 1) / size;
-        initial.push_back(Setup.zeros(device, ScalarType.Double, length * size - count));
-        flat = torch.cat(initial).set_requires_grad(true);
+        flat = Setup.kept(() -> {
+            TensorVector initial = new TensorVector();
+            for (long[] shape : shapes) {
+                Tensor values = Setup.random(device, ScalarType.Double, shape);
+                initial.push_back(values.flatten().div_(new Scalar(Math.sqrt(width))));
+            }
+            initial.push_back(Setup.zeros(device, ScalarType.Double, length * size - count));
+            return torch.cat(initial).set_requires_grad(true);
+        });
         part = flat.detach().narrow(0, rank * length, length).set_requires_grad(true);
         gradient = torch.zeros_like(part);
         optimizer = new AdamW(new TensorVector(part), new AdamWOptions(Setup.learningRate(width)));

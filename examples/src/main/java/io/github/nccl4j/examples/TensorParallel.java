@@ -81,14 +81,14 @@ public final class TensorParallel {
         embedding = random(WORDS, width);
         positions = random(length, width);
         for (int i = 0; i < options.get("-l"); i++) {
-            Tensor projection = own(random(width, 3 * width), 1);
-            Tensor output = own(random(width, width), 0);
-            Tensor up = own(random(width, 4 * width), 1);
-            Tensor down = own(random(4 * width, width), 0);
+            Tensor projection = own(width, 3 * width, 1);
+            Tensor output = own(width, width, 0);
+            Tensor up = own(width, 4 * width, 1);
+            Tensor down = own(4 * width, width, 0);
             Tensor cache = zeros(ScalarType.Double, 2, SEQUENCES, HEADS / size, length, width / HEADS);
             layers.add(new Layer(projection, output, up, down, cache));
         }
-        head = own(random(width, WORDS), 1);
+        head = own(width, WORDS, 1);
         words = zeros(ScalarType.Long, SEQUENCES, length);
         scores = zeros(ScalarType.Double, length, SEQUENCES, WORDS);
         last = zeros(ScalarType.Long, 1);
@@ -145,10 +145,13 @@ public final class TensorParallel {
         return Setup.zeros(device, type, shape);
     }
 
-    /** This rank's part of a matrix: rows for dimension 0, columns for 1. */
-    private Tensor own(Tensor matrix, long dimension) {
-        long part = matrix.size(dimension) / size;
-        return matrix.narrow(dimension, rank * part, part).contiguous();
+    /** This rank's part of a new matrix: rows for dimension 0, columns for 1. */
+    private Tensor own(long rows, long columns, long dimension) {
+        return Setup.kept(() -> {
+            Tensor matrix = random(rows, columns);
+            long part = matrix.size(dimension) / size;
+            return matrix.narrow(dimension, rank * part, part).contiguous();
+        });
     }
 
     /**
