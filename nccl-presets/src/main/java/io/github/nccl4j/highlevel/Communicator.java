@@ -131,7 +131,9 @@ public final class Communicator implements AutoCloseable {
     /** Made on demand, with the lock of the streams held. */
     private CudaStream ownStream;
 
-    private final DerivedCommunicators<Communicator> derived;
+    /** Made on demand, with the lock of the streams held. */
+    private DerivedCommunicators<Communicator> derived;
+
     private final CommunicatorWindows windows;
     private final OperationChecks checks;
     private final OperationSubmitter operations;
@@ -178,12 +180,6 @@ public final class Communicator implements AutoCloseable {
         this.policy = policy;
         core = new CommunicatorCore(library, device.nativeDevice, blocking, owner, settings, name, new CoreListener());
         recorder = new FlightRecorder(core.recorder());
-        derived = new DerivedCommunicators<>(
-                core,
-                (blocks, its, named) -> new Communicator(library, device, blocks, true, its, policy, named),
-                Communicator::core,
-                CommunicatorBuilder::key,
-                ids -> CommunicatorConfig.arguments(null, ids, library));
         Jfr.initialize();
         Profiler.startBySetting();
         streams = new CommunicatorStreams(core);
@@ -196,6 +192,21 @@ public final class Communicator implements AutoCloseable {
                 new AllToAllvOperations(core, checks, windows, composed, streams, new ExchangeBuffers(core.device()));
         onAddresses = new AddressOperations(checks, operations);
         control = new ControlData(core, streams, checks, operations, composed);
+    }
+
+    private DerivedCommunicators<Communicator> derived() {
+        synchronized (streams) {
+            if (derived == null) {
+                NcclLibrary library = NcclLibrary.get();
+                derived = new DerivedCommunicators<>(
+                        core,
+                        (blocks, its, named) -> new Communicator(library, device, blocks, true, its, policy, named),
+                        Communicator::core,
+                        CommunicatorBuilder::key,
+                        ids -> CommunicatorConfig.arguments(null, ids, library));
+            }
+            return derived;
+        }
     }
 
     /** Handles the events of the core and makes its exceptions. A class of its own, because its methods are not for programs. */
@@ -486,7 +497,7 @@ public final class Communicator implements AutoCloseable {
      * @throws IllegalArgumentException if the color is negative
      */
     public Communicator split(int color, int key) {
-        return derived.split(color, key);
+        return derived().split(color, key);
     }
 
     /**
@@ -500,8 +511,12 @@ public final class Communicator implements AutoCloseable {
      */
     public Communicator split(int color, int key, CommunicatorConfig config) {
         Objects.requireNonNull(config, "config");
-        return derived.split(
-                color, key, config.values(), () -> CommunicatorConfig.arguments(config, List.of(), core.library()));
+        return derived()
+                .split(
+                        color,
+                        key,
+                        config.values(),
+                        () -> CommunicatorConfig.arguments(config, List.of(), core.library()));
     }
 
     /**
@@ -511,7 +526,7 @@ public final class Communicator implements AutoCloseable {
      * <p>C function: {@code ncclCommSplit} with {@code NCCL_SPLIT_NOCOLOR}, since NCCL 2.18.1.
      */
     public void splitNone() {
-        derived.splitNone();
+        derived().splitNone();
     }
 
     /**
@@ -527,7 +542,7 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclLibraryException if the library lacks the function
      */
     public Communicator shrink(Collection<Integer> excluded, ShrinkFlag flag) {
-        return derived.shrink(excluded, flag);
+        return derived().shrink(excluded, flag);
     }
 
     /**
@@ -540,7 +555,7 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclLibraryException if the library lacks the function
      */
     public UniqueId growId() {
-        return derived.growId();
+        return derived().growId();
     }
 
     /**
@@ -555,12 +570,12 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclLibraryException if the library lacks the function
      */
     public Communicator grow(int newSize) {
-        return derived.grow(newSize);
+        return derived().grow(newSize);
     }
 
     /** As {@link #grow(int)}, to the ranks of a rendezvous, which all ranks join. */
     Communicator grow(Rendezvous all) {
-        return derived.grow(all);
+        return derived().grow(all);
     }
 
     /**

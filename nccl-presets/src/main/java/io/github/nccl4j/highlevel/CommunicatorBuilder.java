@@ -352,7 +352,9 @@ public final class CommunicatorBuilder {
     private Communicator create(List<UniqueId> ids, int rank, int size, Device on, PeerWatch peers) {
         settings.requireChecked(rank, 1, size);
         NcclLibrary library = NcclLibrary.get();
-        NcclEncryption.enableFromEnvironment();
+        if (System.getenv(NcclEncryption.FILE_VARIABLE) != null) {
+            NcclEncryption.enableFromEnvironment();
+        }
         if (ids.size() > 1) {
             library.require("ncclCommInitRankScalable");
         }

@@ -180,7 +180,7 @@ public final class NcclEncryption {
     /** Sets the key of {@value #FILE_VARIABLE}, once. Comes before each unique id and communicator. */
     static void enableFromEnvironment() {
         String file = System.getenv(FILE_VARIABLE);
-        if (file == null || file.isEmpty() || isEnabled()) {
+        if (file.isEmpty() || isEnabled()) {
             return;
         }
         try {

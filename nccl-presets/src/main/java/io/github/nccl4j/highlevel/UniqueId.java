@@ -48,7 +48,9 @@ public final class UniqueId {
     public static UniqueId create() {
         // May be the first use of NCCL, before which a setting may start its log.
         NcclLibrary.get();
-        NcclEncryption.enableFromEnvironment();
+        if (System.getenv(NcclEncryption.FILE_VARIABLE) != null) {
+            NcclEncryption.enableFromEnvironment();
+        }
         try (NativeMemory id = new NativeMemory(BYTES)) {
             Status.check(nccl.ncclGetUniqueId(id.address()), "ncclGetUniqueId");
             byte[] bytes = new byte[BYTES];

@@ -1,7 +1,5 @@
 package io.github.nccl4j.highlevel;
 
-import java.util.Comparator;
-
 /**
  * A release of NCCL, such as 2.28.3. Releases are ordered by age.
  *
@@ -13,10 +11,6 @@ import java.util.Comparator;
  * @since 0.1
  */
 public record Version(int major, int minor, int patch) implements Comparable<Version> {
-    private static final Comparator<Version> ORDER = Comparator.comparingInt(Version::major)
-            .thenComparingInt(Version::minor)
-            .thenComparingInt(Version::patch);
-
     /**
      * Returns the release of a version code.
      *
@@ -45,7 +39,9 @@ public record Version(int major, int minor, int patch) implements Comparable<Ver
 
     @Override
     public int compareTo(Version other) {
-        return ORDER.compare(this, other);
+        int order = Integer.compare(major, other.major);
+        order = order != 0 ? order : Integer.compare(minor, other.minor);
+        return order != 0 ? order : Integer.compare(patch, other.patch);
     }
 
     /** Returns the usual form: "2.28.3". */
