@@ -39,7 +39,6 @@ HOST_PROFILER_ALIAS(ncclGetVersion)
 
 extern "C" ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t* config) {
   return guarded([&]() -> ncclResult_t {
-    // As NCCL, which sets nothing then.
     if (config == nullptr) return ncclSuccess;
     ncclEncryptionConfig_t known = NCCL_ENCRYPTION_CONFIG_INITIALIZER;
     size_t size;

@@ -325,7 +325,8 @@ class Server {
 
 ncclUniqueId makeUniqueId(Reach reach) {
   UniqueIdLayout layout = UniqueIdLayout::make();
-  encryptionKey();  // is no longer changed
+  // The first use: from now on the key cannot change.
+  encryptionKey();
   Fd network;
   if (reach != Reach::OwnHost) {
     Interface interface = ownInterface();

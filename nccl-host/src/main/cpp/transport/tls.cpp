@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <string>
+#include <type_traits>
 
 #include "base/error.h"
 #include "library_file.h"
@@ -45,43 +46,48 @@ constexpr size_t kReadBuffer = 128 << 10;
 using ClientKey = unsigned (*)(Ssl*, const char* hint, char* identity, unsigned room, unsigned char* key, unsigned roomForKey);
 using ServerKey = unsigned (*)(Ssl*, const char* identity, unsigned char* key, unsigned roomForKey);
 
+// The functions of libssl.so.3, and of libcrypto.so.3, which it needs.
+#define HOST_OPENSSL(X) \
+  X(OPENSSL_init_ssl, int(uint64_t, const void*)) \
+  X(TLS_method, SslMethod*()) \
+  X(SSL_CTX_new, SslContext*(SslMethod*)) \
+  X(SSL_CTX_ctrl, long(SslContext*, int, long, void*)) \
+  X(SSL_CTX_set_ciphersuites, int(SslContext*, const char*)) \
+  X(SSL_CTX_set_num_tickets, int(SslContext*, size_t)) \
+  X(SSL_CTX_set_default_read_buffer_len, void(SslContext*, size_t)) \
+  X(SSL_CTX_set_psk_client_callback, void(SslContext*, ClientKey)) \
+  X(SSL_CTX_set_psk_server_callback, void(SslContext*, ServerKey)) \
+  X(SSL_new, Ssl*(SslContext*)) \
+  X(SSL_free, void(Ssl*)) \
+  X(SSL_set_verify, void(Ssl*, int, void*)) \
+  X(SSL_set_bio, void(Ssl*, Bio*, Bio*)) \
+  X(SSL_set_ex_data, int(Ssl*, int, void*)) \
+  X(SSL_get_ex_data, void*(const Ssl*, int)) \
+  X(SSL_set_read_ahead, void(Ssl*, int)) \
+  X(SSL_set_connect_state, void(Ssl*)) \
+  X(SSL_set_accept_state, void(Ssl*)) \
+  X(SSL_do_handshake, int(Ssl*)) \
+  X(SSL_session_reused, int(const Ssl*)) \
+  X(SSL_read, int(Ssl*, void*, int)) \
+  X(SSL_write, int(Ssl*, const void*, int)) \
+  X(SSL_get_error, int(const Ssl*, int)) \
+  X(SSL_key_update, int(Ssl*, int)) \
+  X(ERR_clear_error, void()) \
+  X(BIO_meth_new, BioMethod*(int, const char*)) \
+  X(BIO_meth_set_write, int(BioMethod*, int (*)(Bio*, const char*, int))) \
+  X(BIO_meth_set_read, int(BioMethod*, int (*)(Bio*, char*, int))) \
+  X(BIO_meth_set_ctrl, int(BioMethod*, long (*)(Bio*, int, long, void*))) \
+  X(BIO_new, Bio*(const BioMethod*)) \
+  X(BIO_set_data, void(Bio*, void*)) \
+  X(BIO_get_data, void*(Bio*)) \
+  X(BIO_set_init, void(Bio*, int)) \
+  X(BIO_set_flags, void(Bio*, int)) \
+  X(BIO_clear_flags, void(Bio*, int))
+
 struct OpenSsl {
-  int (*OPENSSL_init_ssl)(uint64_t, const void*);
-  SslMethod* (*TLS_method)();
-  SslContext* (*SSL_CTX_new)(SslMethod*);
-  long (*SSL_CTX_ctrl)(SslContext*, int, long, void*);
-  int (*SSL_CTX_set_ciphersuites)(SslContext*, const char*);
-  int (*SSL_CTX_set_num_tickets)(SslContext*, size_t);
-  void (*SSL_CTX_set_default_read_buffer_len)(SslContext*, size_t);
-  void (*SSL_CTX_set_psk_client_callback)(SslContext*, ClientKey);
-  void (*SSL_CTX_set_psk_server_callback)(SslContext*, ServerKey);
-  Ssl* (*SSL_new)(SslContext*);
-  void (*SSL_free)(Ssl*);
-  void (*SSL_set_verify)(Ssl*, int, void*);
-  void (*SSL_set_bio)(Ssl*, Bio*, Bio*);
-  int (*SSL_set_ex_data)(Ssl*, int, void*);
-  void* (*SSL_get_ex_data)(const Ssl*, int);
-  void (*SSL_set_read_ahead)(Ssl*, int);
-  void (*SSL_set_connect_state)(Ssl*);
-  void (*SSL_set_accept_state)(Ssl*);
-  int (*SSL_do_handshake)(Ssl*);
-  int (*SSL_session_reused)(const Ssl*);
-  int (*SSL_read)(Ssl*, void*, int);
-  int (*SSL_write)(Ssl*, const void*, int);
-  int (*SSL_get_error)(const Ssl*, int);
-  int (*SSL_key_update)(Ssl*, int);
-  // Of libcrypto.so.3, which libssl needs.
-  void (*ERR_clear_error)();
-  BioMethod* (*BIO_meth_new)(int, const char*);
-  int (*BIO_meth_set_write)(BioMethod*, int (*)(Bio*, const char*, int));
-  int (*BIO_meth_set_read)(BioMethod*, int (*)(Bio*, char*, int));
-  int (*BIO_meth_set_ctrl)(BioMethod*, long (*)(Bio*, int, long, void*));
-  Bio* (*BIO_new)(const BioMethod*);
-  void (*BIO_set_data)(Bio*, void*);
-  void* (*BIO_get_data)(Bio*);
-  void (*BIO_set_init)(Bio*, int);
-  void (*BIO_set_flags)(Bio*, int);
-  void (*BIO_clear_flags)(Bio*, int);
+#define HOST_DECLARE(name, ...) std::add_pointer_t<__VA_ARGS__> name = nullptr;
+  HOST_OPENSSL(HOST_DECLARE)
+#undef HOST_DECLARE
 
   SslContext* context = nullptr;
   BioMethod* bytes = nullptr;
@@ -163,42 +169,8 @@ OpenSsl load() {
     if (symbol == nullptr) fail(ncclSystemError, "encryption needs OpenSSL 3: the libssl.so.3 that was loaded lacks %s", name);
     memcpy(&function, &symbol, sizeof symbol);
   };
-#define HOST_FIND(name) find(made.name, #name)
-  HOST_FIND(OPENSSL_init_ssl);
-  HOST_FIND(TLS_method);
-  HOST_FIND(SSL_CTX_new);
-  HOST_FIND(SSL_CTX_ctrl);
-  HOST_FIND(SSL_CTX_set_ciphersuites);
-  HOST_FIND(SSL_CTX_set_num_tickets);
-  HOST_FIND(SSL_CTX_set_default_read_buffer_len);
-  HOST_FIND(SSL_CTX_set_psk_client_callback);
-  HOST_FIND(SSL_CTX_set_psk_server_callback);
-  HOST_FIND(SSL_new);
-  HOST_FIND(SSL_free);
-  HOST_FIND(SSL_set_verify);
-  HOST_FIND(SSL_set_bio);
-  HOST_FIND(SSL_set_ex_data);
-  HOST_FIND(SSL_get_ex_data);
-  HOST_FIND(SSL_set_read_ahead);
-  HOST_FIND(SSL_set_connect_state);
-  HOST_FIND(SSL_set_accept_state);
-  HOST_FIND(SSL_do_handshake);
-  HOST_FIND(SSL_session_reused);
-  HOST_FIND(SSL_read);
-  HOST_FIND(SSL_write);
-  HOST_FIND(SSL_get_error);
-  HOST_FIND(SSL_key_update);
-  HOST_FIND(ERR_clear_error);
-  HOST_FIND(BIO_meth_new);
-  HOST_FIND(BIO_meth_set_write);
-  HOST_FIND(BIO_meth_set_read);
-  HOST_FIND(BIO_meth_set_ctrl);
-  HOST_FIND(BIO_new);
-  HOST_FIND(BIO_set_data);
-  HOST_FIND(BIO_get_data);
-  HOST_FIND(BIO_set_init);
-  HOST_FIND(BIO_set_flags);
-  HOST_FIND(BIO_clear_flags);
+#define HOST_FIND(name, ...) find(made.name, #name);
+  HOST_OPENSSL(HOST_FIND)
 #undef HOST_FIND
   // Its own handler would free what threads of this engine still use while the process ends.
   made.OPENSSL_init_ssl(kNoExitHandler, nullptr);
