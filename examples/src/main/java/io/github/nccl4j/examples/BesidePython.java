@@ -86,7 +86,7 @@ public final class BesidePython {
             if (names.isEmpty() || names.contains(job.name)) {
                 try {
                     rows.addAll(compare(job));
-                } catch (IllegalStateException e) {
+                } catch (IllegalStateException | IOException e) {
                     System.out.println("# " + job.name + ": " + e.getMessage());
                     failed = true;
                 }
@@ -183,6 +183,10 @@ public final class BesidePython {
         int digits = median < 100 ? 2 : 0;
         String number = "%." + digits + "f";
         return String.format(
-                Locale.ROOT, number + " (" + number + "–" + number + ")", median, sorted[0], sorted[sorted.length - 1]);
+                Locale.ROOT,
+                number + " (" + number + " to " + number + ")",
+                median,
+                sorted[0],
+                sorted[sorted.length - 1]);
     }
 }

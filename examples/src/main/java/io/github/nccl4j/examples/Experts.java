@@ -149,7 +149,7 @@ public final class Experts {
         long[] recvCounts = elements(recv);
         try (TensorBuffer<Float32> from = TensorBuffer.of(rows, ElementType.FLOAT32);
                 TensorBuffer<Float32> to = TensorBuffer.of(received, ElementType.FLOAT32)) {
-            // The ranks have exchanged the counts, and need not compare them, for which they would wait for their work.
+            // The ranks have exchanged the counts. allToAllv would compare them, and wait for all work before.
             communicator.allToAllvUnchecked(
                     from.buffer(),
                     sendCounts,

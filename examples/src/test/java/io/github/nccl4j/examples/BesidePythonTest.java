@@ -59,16 +59,23 @@ class BesidePythonTest {
         Path python = program("python", "200 MiB of tensors, 2000 MiB of the GPU", 20, 20, 40);
         String output = run(0, java, python, "-r", "3", "-n", "4", "--sizes", "gpu", "--scripts", "/there");
         assertTrue(output.contains("""
-                        | experts | step, ms | 20.00 (10.00–30.00) | 20.00 (20.00–40.00) | 0.50 (0.50–1.50) |
-                        | experts | start to first step, s | 2.00 (2.00–2.00) | 2.00 (2.00–2.00) | 1.00 (1.00–1.00) |
-                        | experts | peak memory, MiB | 100 (100–100) | 200 (200–200) | 0.50 (0.50–0.50) |
-                        | experts | memory of the GPU in use, MiB | 3000 (3000–3000) | 2000 (2000–2000) | 1.50 (1.50–1.50) |
+                        | experts | step, ms | 20.00 (10.00 to 30.00) | 20.00 (20.00 to 40.00) | 0.50 (0.50 to 1.50) |
+                        | experts | start to first step, s | 2.00 (2.00 to 2.00) | 2.00 (2.00 to 2.00) | 1.00 (1.00 to 1.00) |
+                        | experts | peak memory, MiB | 100 (100 to 100) | 200 (200 to 200) | 0.50 (0.50 to 0.50) |
+                        | experts | memory of the GPU in use, MiB | 3000 (3000 to 3000) | 2000 (2000 to 2000) | 1.50 (1.50 to 1.50) |
                         """), output);
         String arguments = "-t 4096 -w 2048 -u 20 -i 50";
         assertTrue(Files.readString(folder.resolve("java.args")).contains("run experts -n 4 " + arguments), output);
         assertEquals(
                 "-m torch.distributed.run --nproc-per-node 4 /there/experts.py " + arguments,
                 Files.readAllLines(folder.resolve("python.args")).get(0));
+    }
+
+    @Test
+    void aProgramThatIsMissingIsNamed() throws Exception {
+        String output = run(1, program("java", "1 MiB", 1), folder.resolve("no-python"), "-r", "1");
+        assertTrue(output.contains("# experts: Cannot run program \"" + folder.resolve("no-python") + "\""), output);
+        assertTrue(!output.contains("at io.github"), output);
     }
 
     @Test
