@@ -140,6 +140,20 @@ TEST_F(TlsTest, AChangedByteEndsTheConnection) {
   EXPECT_EQ("end", receiveAll(other));
 }
 
+TEST_F(TlsTest, PollingShowsAnEndBehindBytes) {
+  begin();
+  send(one, "last");
+  pass();
+  change = [](std::string& bytes) { bytes[bytes.size() - 20] ^= 1; };
+  send(one, std::string(100, 'x'));
+  pass();
+  change = nullptr;
+  // Both records are taken from the socket.
+  EXPECT_EQ("last", receiveAll(other));
+  EXPECT_TRUE(hasInput(other));
+  EXPECT_EQ("end", receiveAll(other));
+}
+
 TEST_F(TlsTest, ARepeatedRecordEndsTheConnection) {
   begin();
   send(one, "again");
@@ -156,6 +170,9 @@ TEST_F(TlsTest, PollingShowsBytesThatAreDecryptedAlready) {
   EXPECT_TRUE(hasInput(other));
   EXPECT_EQ("012", receiveAll(other, 3));
   EXPECT_TRUE(hasInput(other));
+  double begun = now();
+  awaitInput(other.own().get(), 10'000);
+  EXPECT_LT(now() - begun, 5) << "polling waits for more";
   EXPECT_EQ("3456789", receiveAll(other));
   EXPECT_FALSE(hasInput(other));
   // A second descriptor of the socket is the same connection.
