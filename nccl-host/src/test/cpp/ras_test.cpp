@@ -380,6 +380,16 @@ TEST_F(RasClientTest, EventsTellOfChanges) {
   }
   EXPECT_NE(std::string::npos, events.find(format("] PEER_NEW: Process %d on node ", getpid()))) << events;
   EXPECT_NE(std::string::npos, events.find(format("] PEER_UNRESPONSIVE: Process %d on node ", getpid()))) << events;
+  // The next collection finds no change.
+  std::string repeated;
+  for (double end = now() + 3; now() < end;) {
+    client->advance();
+    repeated += received();
+    std::vector<pollfd> polled;
+    client->addDescriptors(polled);
+    pollAll(polled, 20);
+  }
+  EXPECT_EQ("", repeated);
   listener.reset();
   for (double end = now() + 10; now() < end && events.find("PEER_DEAD") == std::string::npos;) {
     client->advance();

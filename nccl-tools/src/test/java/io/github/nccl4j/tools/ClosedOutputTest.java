@@ -4,15 +4,21 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.tools.launch.ChildProcesses;
+import io.github.nccl4j.tools.launch.OutputWatch;
 import io.github.nccl4j.tools.support.MarkedProcesses;
 import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.net.ServerSocket;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 
 /** A command that runs forever ends when the reader of its output closes the pipe, as in {@code nccl4j perf -N 0 | head}. */
 @Timeout(600)
@@ -62,5 +68,44 @@ class ClosedOutputTest {
         readAndClose(ranks.get(0));
         assertTrue(ranks.get(0).waitFor(20, TimeUnit.SECONDS));
         assertEquals(PIPE_CLOSED, ranks.get(0).exitValue());
+    }
+
+    /** By them a launcher ends its ranks. */
+    @Test
+    void shutdownHooksRun(@TempDir Path folder) throws Exception {
+        Path ended = folder.resolve("ended");
+        Process process = ChildProcesses.start(new ProcessBuilder(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-XX:TieredStopAtLevel=1",
+                "-cp",
+                System.getProperty("java.class.path"),
+                Endless.class.getName(),
+                ended.toString()));
+        try (BufferedReader lines = SamplesTest.lines(process)) {
+            assertEquals("line", lines.readLine());
+        }
+        assertTrue(process.waitFor(1, TimeUnit.MINUTES));
+        assertEquals(PIPE_CLOSED, process.exitValue());
+        assertTrue(Files.exists(ended));
+    }
+
+    /** Prints forever, and creates a file when it is shut down. */
+    static final class Endless {
+        public static void main(String[] arguments) throws InterruptedException {
+            Runtime.getRuntime().addShutdownHook(new Thread(() -> create(Path.of(arguments[0]))));
+            OutputWatch.start();
+            while (true) {
+                System.out.println("line");
+                Thread.sleep(1);
+            }
+        }
+
+        private static void create(Path file) {
+            try {
+                Files.createFile(file);
+            } catch (IOException e) {
+                throw new UncheckedIOException(e);
+            }
+        }
     }
 }

@@ -417,6 +417,10 @@ class StatusCommandTest {
                 "zookeeper://zk1:2181,zk2:2181/jobs",
                 StoreFinder.address(Map.of("NCCL4J_ZOOKEEPER", "zk1:2181,zk2:2181/jobs", "MASTER_ADDR", "node0")));
         assertEquals("[::1]:8", StoreFinder.address(Map.of("MASTER_ADDR", "::1", "MASTER_PORT", "8")));
+        // A shell that Slurm has started is no rank.
+        assertEquals(
+                "node0:29500",
+                StoreFinder.address(Map.of("MASTER_ADDR", "node0", "SLURM_PROCID", "0", "SLURM_NTASKS", "1")));
         assertEquals(
                 "node0:9",
                 StoreFinder.address(Map.of(

@@ -1,11 +1,14 @@
 package io.github.nccl4j.tests.highlevel;
 
+import static io.github.nccl4j.testing.Expect.fails;
 import static io.github.nccl4j.testing.Expect.refused;
 import static io.github.nccl4j.tests.highlevel.RankThreads.STREAM;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 
+import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
+import io.github.nccl4j.highlevel.Element;
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.ReduceOp;
@@ -76,5 +79,61 @@ class LengthsTest {
                 assertArrayEquals(new int[] {1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 1, 1}, values);
             }
         });
+    }
+
+    /** Also at the ranks that agree with all others. */
+    @Test
+    void allRanksRefuseCountsOnWhichTwoDisagree() throws Exception {
+        RankThreads.run(3, communicator -> {
+            try (DeviceBuffer<Int32> send = Device.host().allocate(ElementType.INT32, 3);
+                    DeviceBuffer<Int32> recv = Device.host().allocate(ElementType.INT32, 6)) {
+                long[] sent = {1, 1, 1};
+                long[] expected = communicator.rank() == 2 ? new long[] {2, 1, 0} : sent;
+                long[] places = {0, 2, 4};
+                refused(
+                        "ranks must agree on the counts: rank 0 sends 1 elements to rank 2, which expects 2, and 1 more differ",
+                        () -> communicator.planAllToAllv(send, sent, new long[] {0, 1, 2}, recv, expected, places));
+                communicator
+                        .planAllToAllv(send, sent, new long[] {0, 1, 2}, recv, sent, places)
+                        .close();
+            }
+        });
+    }
+
+    @Test
+    void allRanksRefuseAPlanForWhichOneHasWrongArguments() throws Exception {
+        RankThreads.run(3, communicator -> {
+            try (DeviceBuffer<Int32> send = Device.host().allocate(ElementType.INT32, 3);
+                    DeviceBuffer<Int32> recv = Device.host().allocate(ElementType.INT32, 3)) {
+                boolean wrong = communicator.rank() == 1;
+                long[] counts = {1, 1, wrong ? 2 : 1};
+                long[] ones = {1, 1, 1};
+                long[] places = {0, 1, 2};
+                fails(
+                        wrong ? IndexOutOfBoundsException.class : IllegalStateException.class,
+                        () -> communicator.planAllToAllv(send, counts, places, recv, ones, places),
+                        wrong ? "send" : "rank 1 has wrong arguments for allToAllv; its own exception names them");
+            }
+        });
+    }
+
+    @Test
+    void allRanksRefuseAPlanOfTwoTypes() throws Exception {
+        RankThreads.run(2, communicator -> {
+            boolean first = communicator.rank() == 0;
+            ElementType<?> own = first ? ElementType.INT32 : ElementType.FLOAT32;
+            String others = first ? "int32, rank 1 has float32" : "float32, rank 0 has int32";
+            refusesAPlan(communicator, own, "all ranks must have the same element type: " + others);
+        });
+    }
+
+    private static <T extends Element> void refusesAPlan(
+            Communicator communicator, ElementType<T> type, String message) {
+        try (DeviceBuffer<T> send = Device.host().allocate(type, 2);
+                DeviceBuffer<T> recv = Device.host().allocate(type, 2)) {
+            long[] counts = {1, 1};
+            long[] places = {0, 1};
+            refused(message, () -> communicator.planAllToAllv(send, counts, places, recv, counts, places));
+        }
     }
 }
