@@ -199,6 +199,19 @@ class DocsTest {
         assertTrue(words <= MOST_WORDS, words + " words");
     }
 
+    /** The site shows 100 characters beside its contents at 1280 px. LightGBM's program is a source file, formatted as such. */
+    @Test
+    void programsFitTheSite() throws IOException {
+        for (Path page : Markdown.pages()) {
+            for (Block block : Markdown.blocks(page)) {
+                if (block.info().matches("(java|scala|kotlin|python).*")
+                        && !block.text().contains("class LightGbmNetwork")) {
+                    block.text().lines().forEach(line -> assertTrue(line.length() <= 100, block.place() + ": " + line));
+                }
+            }
+        }
+    }
+
     /** As GitHub names them, and the anchors of sections that moved to another page. */
     private static List<String> headings(Path page) throws IOException {
         List<String> names = ANCHOR.matcher(Files.readString(page))
