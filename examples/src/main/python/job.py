@@ -99,8 +99,13 @@ class Figures:
             finish(self.device)
             self.first_step = time.time() - start()
         if self.done == self.warm_up:
-            barrier(self.device)
-            self.began = time.perf_counter()
+            self.begin()
+
+    def begin(self):
+        """Times the steps from here on. Collective."""
+        barrier(self.device)
+        self.untimed = self.done
+        self.began = time.perf_counter()
 
     def end(self, work, unit):
         """Ends the time, and returns the figures as text. Collective.
@@ -109,7 +114,7 @@ class Figures:
         """
         barrier(self.device)
         seconds = time.perf_counter() - self.began
-        timed = self.done - self.warm_up
+        timed = self.done - self.untimed
         backend = dist.get_backend()
         if backend == "nccl":
             backend += " " + ".".join(map(str, torch.cuda.nccl.version()))

@@ -122,6 +122,7 @@ def main():
         with torch.cuda.graph(graph):
             model.append()
         append = graph.replay
+        figures.begin()
     model.decode(append, figures.step)
     text = figures.end(SEQUENCES, "tokens")
     if graph:

@@ -49,6 +49,7 @@ meth public static io.github.nccl4j.highlevel.Device deviceOf(org.bytedeco.pytor
 meth public static io.github.nccl4j.highlevel.ElementType<?> typeOf(org.bytedeco.pytorch.global.torch$ScalarType)
 meth public static io.github.nccl4j.pytorch.TensorBuffer<?> of(org.bytedeco.pytorch.Tensor)
 meth public static io.github.nccl4j.pytorch.TensorBuffer<io.github.nccl4j.highlevel.Element$Uint8> bytesOf(org.bytedeco.pytorch.Tensor)
+meth public static org.bytedeco.pytorch.Device torchDevice(io.github.nccl4j.highlevel.Device)
 meth public void close()
 supr java.lang.Object
 hfds TYPES,buffer,tensor

@@ -42,7 +42,7 @@ public final class BesidePython {
 
     private static final List<Job> JOBS = List.of(
             new Job("ring-attention", "-s 2048 -u 10 -i 20", "-s 32768 -u 20 -i 50"),
-            new Job("tensor-parallel", "-t 64 -w 256 -l 4", "-t 50 -w 4096 -l 16"),
+            new Job("tensor-parallel", "-t 64 -w 256 -l 4", "-t 200 -w 4096 -l 16"),
             new Job("experts", "-t 1024 -w 256 -u 10 -i 20", "-t 4096 -w 2048 -u 20 -i 50"),
             new Job("data-parallel", "-q 1 -s 60 -u 20 -w 512 -l 2 -b 128", "-q 1 -s 70 -u 20 -w 4096 -l 4 -b 2048"),
             new Job("sharded-optimizer", "-s 60 -u 20 -w 512 -l 2 -b 128", "-s 70 -u 20 -w 4096 -l 4 -b 2048"));

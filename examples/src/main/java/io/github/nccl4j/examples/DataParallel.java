@@ -8,6 +8,7 @@ import io.github.nccl4j.highlevel.Recovery;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.pytorch.DistributedDataParallel;
+import io.github.nccl4j.pytorch.TensorBuffer;
 import io.github.nccl4j.pytorch.TensorCollectives;
 import java.io.IOException;
 import java.time.Duration;
@@ -61,7 +62,7 @@ public final class DataParallel implements AutoCloseable {
                 layers.add(model.register_module("layer" + i, layer).retainReference());
             }
             model.to(ScalarType.Double, false);
-            model.to(Setup.torchDevice(device), false);
+            model.to(TensorBuffer.torchDevice(device), false);
             optimizer = new AdamW(model.parameters(), new AdamWOptions(Setup.learningRate(options.get("-w"))))
                     .retainReference();
         }
@@ -108,6 +109,8 @@ public final class DataParallel implements AutoCloseable {
                     figures.step(recovery.communicator());
                 } catch (NcclRemoteException | NcclTimeoutException lost) {
                     recovery.recover(PATIENCE);
+                    System.out.println("rank " + self.rank() + ": continues with "
+                            + recovery.members().size() + " of " + size + " ranks");
                 }
             }
             String text = figures.end(recovery.communicator(), training.batch, "samples");

@@ -16,7 +16,6 @@ import org.bytedeco.pytorch.DeviceOptional;
 import org.bytedeco.pytorch.Tensor;
 import org.bytedeco.pytorch.TensorOptions;
 import org.bytedeco.pytorch.global.torch;
-import org.bytedeco.pytorch.global.torch.DeviceType;
 import org.bytedeco.pytorch.global.torch.ScalarType;
 
 /** The steps that all examples share, before and after their job. */
@@ -66,16 +65,9 @@ final class Setup {
         return values;
     }
 
-    /** {@return PyTorch's name of a device} */
-    static org.bytedeco.pytorch.Device torchDevice(Device device) {
-        return device.isHost()
-                ? new org.bytedeco.pytorch.Device(DeviceType.CPU)
-                : new org.bytedeco.pytorch.Device(DeviceType.CUDA, (byte) device.index());
-    }
-
     /** {@return the options of tensors of a type on a device} */
     static TensorOptions options(Device device, ScalarType type) {
-        return new TensorOptions(type).device(new DeviceOptional(torchDevice(device)));
+        return new TensorOptions(type).device(new DeviceOptional(TensorBuffer.torchDevice(device)));
     }
 
     /** Makes normally distributed numbers: the same on all ranks after the same seed. */

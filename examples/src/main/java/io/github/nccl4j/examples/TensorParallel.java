@@ -116,6 +116,7 @@ public final class TensorParallel {
                 model.decode(model::append, then);
                 if (graph != null) {
                     graph.capture(model::append);
+                    figures.begin(communicator);
                 }
                 model.decode(graph == null ? model::append : graph::launch, then);
                 text = figures.end(communicator, SEQUENCES, "tokens");

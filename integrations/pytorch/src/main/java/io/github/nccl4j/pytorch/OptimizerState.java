@@ -1,7 +1,6 @@
 package io.github.nccl4j.pytorch;
 
 import io.github.nccl4j.highlevel.Communicator;
-import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.ReduceOp;
 import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.Pointer;
@@ -14,7 +13,6 @@ import org.bytedeco.pytorch.OutputArchive;
 import org.bytedeco.pytorch.Tensor;
 import org.bytedeco.pytorch.TensorOptions;
 import org.bytedeco.pytorch.global.torch;
-import org.bytedeco.pytorch.global.torch.DeviceType;
 import org.bytedeco.pytorch.global.torch.ScalarType;
 
 /** The state of an optimizer as the bytes of PyTorch's archive: the presets give no access to the state itself. */
@@ -30,7 +28,7 @@ final class OptimizerState {
     static void broadcast(Communicator communicator, Optimizer optimizer) {
         try (PointerScope scope = new PointerScope()) {
             TensorCollectives collectives = TensorCollectives.of(communicator);
-            org.bytedeco.pytorch.Device device = of(communicator.device());
+            org.bytedeco.pytorch.Device device = TensorBuffer.torchDevice(communicator.device());
             Tensor own = save(optimizer);
             long count = count(load(own, device));
             Tensor most = onDevice(torch.tensor(new long[] {count}), device);
@@ -49,12 +47,6 @@ final class OptimizerState {
                 optimizer.load(load(sent.cpu(), device));
             }
         }
-    }
-
-    private static org.bytedeco.pytorch.Device of(Device device) {
-        return device.isHost()
-                ? new org.bytedeco.pytorch.Device(DeviceType.CPU, (byte) -1)
-                : new org.bytedeco.pytorch.Device(DeviceType.CUDA, (byte) device.index());
     }
 
     private static Tensor onDevice(Tensor tensor, org.bytedeco.pytorch.Device device) {

@@ -156,6 +156,18 @@ public final class TensorBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
+     * Returns PyTorch's name of a device, for tensors and models that are to be on the communicator's.
+     *
+     * @param device the device
+     * @return the CPU for the host, or the GPU
+     */
+    public static org.bytedeco.pytorch.Device torchDevice(Device device) {
+        return device.isHost()
+                ? new org.bytedeco.pytorch.Device(DeviceType.CPU)
+                : new org.bytedeco.pytorch.Device(DeviceType.CUDA, (byte) device.index());
+    }
+
+    /**
      * Returns the stream in which PyTorch works at present on a device, in the calling thread. A program that makes another
      * stream current asks again.
      *
