@@ -59,7 +59,7 @@ CLSS public final io.github.nccl4j.pytorch.TensorCollectives
 meth public io.github.nccl4j.highlevel.Communicator communicator()
 meth public io.github.nccl4j.pytorch.TensorCollectives in(io.github.nccl4j.highlevel.CudaStream)
 meth public static io.github.nccl4j.pytorch.TensorCollectives of(io.github.nccl4j.highlevel.Communicator)
-meth public static long nativeHandleOf(org.bytedeco.pytorch.nccl.ProcessGroupNCCL)
+meth public static long nativeHandleOf(org.bytedeco.pytorch.nccl.ProcessGroupNCCL,io.github.nccl4j.highlevel.Device)
 meth public void allGather(java.util.List<? extends org.bytedeco.pytorch.Tensor>,java.util.List<? extends org.bytedeco.pytorch.Tensor>)
 meth public void allGather(org.bytedeco.pytorch.Tensor,org.bytedeco.pytorch.Tensor)
 meth public void allReduce(java.util.List<? extends org.bytedeco.pytorch.Tensor>,io.github.nccl4j.highlevel.ReduceOp)

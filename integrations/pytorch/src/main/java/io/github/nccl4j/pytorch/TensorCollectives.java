@@ -2,6 +2,7 @@ package io.github.nccl4j.pytorch;
 
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CudaStream;
+import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element;
 import io.github.nccl4j.highlevel.Group;
@@ -11,6 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import org.bytedeco.pytorch.Tensor;
+import org.bytedeco.pytorch.cuda.CUDAGuard;
 import org.bytedeco.pytorch.nccl.ProcessGroupNCCL;
 
 /**
@@ -73,15 +75,24 @@ public final class TensorCollectives {
      * loaded the same file of libnccl.
      *
      * @param group PyTorch's own process group
+     * @param device the GPU on which this rank of the group works
      * @return the address of its communicator
-     * @throws IllegalStateException if the group has none yet
+     * @throws IllegalArgumentException if the device is host memory
+     * @throws IllegalStateException if the group has none on this device yet
      */
-    public static long nativeHandleOf(ProcessGroupNCCL group) {
-        long handle = group.getCommPtr();
-        if (handle == 0) {
-            throw new IllegalStateException("the process group has no communicator before its first operation");
+    public static long nativeHandleOf(ProcessGroupNCCL group, Device device) {
+        if (device.isHost()) {
+            throw new IllegalArgumentException("device must be a GPU: " + device);
         }
-        return handle;
+        // The group looks for it on the current device.
+        try (CUDAGuard current = new CUDAGuard((byte) device.index())) {
+            long handle = group.getCommPtr();
+            if (handle == 0) {
+                throw new IllegalStateException(
+                        "the process group has no communicator on " + device + " before its first operation there");
+            }
+            return handle;
+        }
     }
 
     /** {@return the communicator} */

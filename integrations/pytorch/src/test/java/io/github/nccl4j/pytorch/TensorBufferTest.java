@@ -193,4 +193,9 @@ class TensorBufferTest {
         IllegalStateException none = assertThrows(IllegalStateException.class, () -> TensorBuffer.cudaStream(0));
         assertTrue(none.getCause().getMessage().contains("cuda"), none.getCause()::getMessage);
     }
+
+    @Test
+    void theHostIsTheCpuOfPyTorch() {
+        assertEquals("cpu", TensorBuffer.torchDevice(Device.host()).str().getString());
+    }
 }

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CudaStream;
+import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.Group;
 import io.github.nccl4j.highlevel.ReduceOp;
 import java.util.List;
@@ -164,5 +165,12 @@ class TensorCollectivesTest {
                 assertEquals(1, first.use_count());
             }
         }
+    }
+
+    @Test
+    void aProcessGroupOfNcclHasItsCommunicatorOnAGpu() {
+        IllegalArgumentException refused = assertThrows(
+                IllegalArgumentException.class, () -> TensorCollectives.nativeHandleOf(null, Device.host()));
+        assertEquals("device must be a GPU: " + Device.host(), refused.getMessage());
     }
 }
