@@ -171,6 +171,21 @@ class ZooKeeperStoreTest {
         }
     }
 
+    /** The first rank, which combines the values, may have stopped after its arrival. */
+    @Test
+    void aRankCombinesTheValuesAtItsLimitIfAllRanksHaveArrived() throws Exception {
+        String job = ensemble.job();
+        try (ZooKeeperStore first = ensemble.open(job, 0, 2);
+                ZooKeeperStore second = ensemble.open(job, 1, 2)) {
+            String call = first.job().folder("gathers") + "/" + Text.node("key") + "-1";
+            first.session().createWithParents(call, bytes("ranks 0, 1"));
+            first.session().createWithParents(call + "/0", bytes("of rank 0"));
+            assertEquals(
+                    List.of("of rank 0", "of rank 1"),
+                    texts(second.gather("key", bytes("of rank 1"), Duration.ofSeconds(1))));
+        }
+    }
+
     @Test
     void wrongArgumentsAreRefused() throws Exception {
         String job = ensemble.job();

@@ -386,4 +386,38 @@ class WatchdogTest {
             }
         }
     }
+
+    @Test
+    void aFailureOfTheDeviceIsReportedWhileNoThreadWaits(@TempDir Path folder) throws IOException {
+        assumeTrue(System.getProperty("nccl4j.test.cuda") != null, "needs the natives of JavaCPP Presets CUDA");
+        FakeCuda cuda = FakeCuda.build(folder.resolve("cuda"));
+        ChildJvm.Outcome outcome = cuda.jvm(new ChildJvm())
+                .environment(
+                        "STUB_CALLS", Files.createFile(folder.resolve("calls")).toString())
+                .environment("FAKE_CUDA_FAIL", "cudaEventQuery=719")
+                .property("nccl4j.library", StubLibraries.recording(folder, 23007))
+                .run(LostDevice.class);
+        assertEquals(0, outcome.exitCode(), outcome.output());
+        assertTrue(outcome.output().contains("told: cudaEventQuery failed"), outcome.output());
+    }
+
+    /** In a JVM of its own, where the device is a fake. */
+    static final class LostDevice {
+        private LostDevice() {}
+
+        public static void main(String[] args) throws Exception {
+            CompletableFuture<NcclException> told = new CompletableFuture<>();
+            Communicator communicator = Communicator.builder()
+                    .device(Device.cuda(0))
+                    .onFailure((failed, failure) -> told.complete(failure))
+                    .create(UniqueId.create(), 0, 1);
+            DeviceBuffer<Int32> numbers = communicator.device().allocate(ElementType.INT32, 1);
+            communicator.allReduce(numbers, ReduceOp.SUM, communicator.stream());
+            assertNotNull(communicator.work(communicator.stream()));
+            System.out.println(
+                    "told: " + told.get(LIMIT.toSeconds(), TimeUnit.SECONDS).getMessage());
+            // What is left cannot be closed without its events.
+            Runtime.getRuntime().halt(0);
+        }
+    }
 }

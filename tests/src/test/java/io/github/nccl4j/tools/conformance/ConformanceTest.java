@@ -13,6 +13,7 @@ import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Float32;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.Group;
+import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.tests.ChildJvm;
@@ -185,6 +186,8 @@ class ConformanceTest {
         assertEquals(passed.get(0), passed.get(1), outcome.output());
         assertEquals(passed.get(0) + passed.get(1), passed.get(2), outcome.output());
         assertTrue(outcome.output().contains("ALL_REDUCE"), outcome.output());
+        assertTrue(outcome.output().contains("\n\n" + NcclLibrary.get() + "\n"), outcome.output());
+        assertTrue(outcome.output().contains("\n\n2 ranks in threads, blocking:\n"), outcome.output());
     }
 
     /** What can't be created is one failure on each rank, and not a table without any. */
