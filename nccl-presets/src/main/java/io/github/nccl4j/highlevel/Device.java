@@ -7,6 +7,7 @@ import io.github.nccl4j.highlevel.Element.Int64;
 import io.github.nccl4j.highlevel.Element.Int8;
 import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.cuda.CudaRuntime;
+import io.github.nccl4j.internal.cuda.NativeBuffer;
 import io.github.nccl4j.internal.cuda.NativeDevice;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NativeLibrary;
@@ -157,7 +158,7 @@ public final class Device {
      * @throws OutOfMemoryError if the host has too little memory
      */
     public <T extends Element> DeviceBuffer<T> allocate(ElementType<T> type, long length) {
-        return DeviceBuffer.allocate(this, type, length);
+        return new DeviceBuffer<>(this, type, NativeBuffer.allocate(nativeDevice, DeviceBuffer.formatOf(type), length));
     }
 
     /**
@@ -242,7 +243,8 @@ public final class Device {
      *     or another library for host memory
      */
     public <T extends Element> DeviceBuffer<T> allocateForWindow(ElementType<T> type, long length) {
-        return DeviceBuffer.allocateForWindow(this, type, length);
+        return new DeviceBuffer<>(
+                this, type, NativeBuffer.allocateForWindow(nativeDevice, DeviceBuffer.formatOf(type), length));
     }
 
     /**
@@ -268,7 +270,8 @@ public final class Device {
      * @see <a href="https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html">cudaHostAlloc</a>
      */
     public <T extends Element> DeviceBuffer<T> allocatePinned(ElementType<T> type, long length) {
-        return DeviceBuffer.allocatePinned(this, type, length);
+        return new DeviceBuffer<>(
+                host(), type, NativeBuffer.allocatePinned(nativeDevice, DeviceBuffer.formatOf(type), length));
     }
 
     @Override

@@ -56,7 +56,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     private final Device device;
     private final ElementType<T> type;
 
-    private DeviceBuffer(Device device, ElementType<T> type, NativeBuffer nativeBuffer) {
+    DeviceBuffer(Device device, ElementType<T> type, NativeBuffer nativeBuffer) {
         this.device = device;
         this.type = type;
         this.nativeBuffer = nativeBuffer;
@@ -66,29 +66,8 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         return buffer == null ? null : buffer.nativeBuffer;
     }
 
-    private static ElementFormat formatOf(ElementType<?> type) {
+    static ElementFormat formatOf(ElementType<?> type) {
         return Objects.requireNonNull(type, "type").format;
-    }
-
-    static <T extends Element> DeviceBuffer<T> allocate(Device device, ElementType<T> type, long length) {
-        return new DeviceBuffer<>(device, type, NativeBuffer.allocate(device.nativeDevice, formatOf(type), length));
-    }
-
-    static <T extends Element> DeviceBuffer<T> allocatePinned(Device device, ElementType<T> type, long length) {
-        return new DeviceBuffer<>(
-                Device.host(), type, NativeBuffer.allocatePinned(device.nativeDevice, formatOf(type), length));
-    }
-
-    static <T extends Element> DeviceBuffer<T> allocateForWindow(Device device, ElementType<T> type, long length) {
-        return new DeviceBuffer<>(
-                device, type, NativeBuffer.allocateForWindow(device.nativeDevice, formatOf(type), length));
-    }
-
-    /** Wraps memory that other code frees when this buffer is closed. */
-    static <T extends Element> DeviceBuffer<T> take(
-            Device device, ElementType<T> type, long address, long length, Runnable free) {
-        return new DeviceBuffer<>(
-                device, type, NativeBuffer.take(device.nativeDevice, formatOf(type), address, length, free));
     }
 
     /**
@@ -156,16 +135,39 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
+     * As {@link #wrap(ElementType, ByteBuffer)} with the memory of a {@code java.lang.foreign.MemorySegment} of any size,
+     * on Java 22 or newer: {@code DeviceBuffer.wrap(FLOAT32, MemorySegment.class, segment)}. Its elements are in the
+     * machine's byte order.
+     *
+     * @param <T> the element type
+     * @param <S> the class for the compiler
+     * @param type the type of the elements
+     * @param segments {@code MemorySegment.class}; this package is compiled for Java 17, which lacks the class
+     * @param segment the segment
+     * @return the buffer, in host memory
+     * @throws UnsupportedOperationException before Java 22
+     * @throws IllegalArgumentException if the class is another one, if the segment is not native or is read-only, or if
+     *     its size or address is not a multiple of the size of an element
+     * @throws IllegalStateException if the memory can't be accessed, because its arena is closed
+     */
+    public static <T extends Element, S> DeviceBuffer<T> wrap(ElementType<T> type, Class<S> segments, S segment) {
+        ElementFormat format = formatOf(type);
+        Segments.requireClass(Objects.requireNonNull(segments, "segments"));
+        Objects.requireNonNull(segment, "segment");
+        return new DeviceBuffer<>(Device.host(), type, NativeBuffer.wrapSegment(format, segment));
+    }
+
+    /**
      * Returns the memory as a {@code java.lang.foreign.MemorySegment}, without copying it: {@code
      * buffer.asSegment(MemorySegment.class)}. A segment of host memory has the buffer's size. A segment of a CUDA
      * device, which Java can't read, has size 0 and serves as an address for native functions.
      *
      * <p>The scope of the segment ends when the buffer is closed; that of a slice's segment, when the buffer is closed
-     * that has the memory. The segment of a wrapped NIO buffer has the scope of that buffer's memory.
+     * that has the memory. The segment of a wrapped NIO buffer or segment has the scope of that memory.
      *
      * @param <S> the class for the compiler
      * @param type {@code MemorySegment.class}; this package is compiled for Java 17, which lacks the class
-     * @return the segment, for all threads, except that of a wrapped NIO buffer that belongs to a thread
+     * @return the segment, for all threads, except that of wrapped memory that belongs to a thread
      * @throws UnsupportedOperationException before Java 22
      * @throws IllegalArgumentException if the type is another class
      * @throws IllegalStateException if the buffer is closed
@@ -214,7 +216,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
 
     /**
      * {@return true if neither this buffer nor, for a slice, a buffer that contains it is closed, and this thread can access
-     * the memory of a wrapped NIO buffer}
+     * the memory of a wrapped NIO buffer or segment}
      */
     public boolean isOpen() {
         return nativeBuffer.isOpen();
@@ -283,8 +285,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      *
      * @param source the buffer
      * @param offset the first element of this buffer to write
-     * @throws IllegalArgumentException if the NIO buffer has another type, its bytes are not whole elements, or they are
-     *     in another byte order
+     * @throws IllegalArgumentException as {@link #copyFrom(Buffer)}
      * @throws IndexOutOfBoundsException if the elements go beyond this buffer
      */
     public void copyFrom(Buffer source, long offset) {
@@ -296,8 +297,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * to its limit. The copy is done when this returns.
      *
      * @param target a buffer as for {@link #copyFrom(Buffer)}
-     * @throws IllegalArgumentException if the NIO buffer has another type, its bytes are not whole elements, or they are
-     *     in another byte order
+     * @throws IllegalArgumentException as {@link #copyFrom(Buffer)}
      * @throws IndexOutOfBoundsException if the NIO buffer has more remaining elements than this buffer
      * @throws ReadOnlyBufferException if the NIO buffer is read-only
      */
@@ -310,17 +310,12 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      *
      * @param target the buffer
      * @param offset the first element of this buffer to read
-     * @throws IllegalArgumentException if the NIO buffer has another type, its bytes are not whole elements, or they are
-     *     in another byte order
+     * @throws IllegalArgumentException as {@link #copyFrom(Buffer)}
      * @throws IndexOutOfBoundsException if the elements go beyond this buffer
      * @throws ReadOnlyBufferException if the NIO buffer is read-only
      */
     public void copyTo(Buffer target, long offset) {
-        Objects.requireNonNull(target, "target");
-        if (target.isReadOnly()) {
-            throw new ReadOnlyBufferException();
-        }
-        nativeBuffer.transfer(target, offset, false);
+        nativeBuffer.transfer(writable(target), offset, false);
     }
 
     /**
@@ -566,11 +561,14 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @throws CudaException if CUDA can't take the copy; waiting for the stream throws errors of the copy itself
      */
     public void copyToAsync(Buffer target, CudaStream stream) {
-        Objects.requireNonNull(target, "target");
-        if (target.isReadOnly()) {
+        nativeBuffer.transferAsync(writable(target), streamOf(stream), false);
+    }
+
+    private static Buffer writable(Buffer target) {
+        if (Objects.requireNonNull(target, "target").isReadOnly()) {
             throw new ReadOnlyBufferException();
         }
-        nativeBuffer.transferAsync(target, streamOf(stream), false);
+        return target;
     }
 
     private static NativeStream streamOf(CudaStream stream) {

@@ -131,8 +131,10 @@ public enum Dlpack {
         }
         long length = tensor.length();
         Device device = deviceOf(tensor);
+        long elements = tensor.data() + tensor.byteOffset();
         Runnable delete = () -> delete(address);
-        return DeviceBuffer.take(device, type, tensor.data() + tensor.byteOffset(), length, delete);
+        return new DeviceBuffer<>(
+                device, type, NativeBuffer.take(device.nativeDevice, type.format, elements, length, delete));
     }
 
     /**

@@ -2,6 +2,7 @@ package io.github.nccl4j.internal.cuda;
 
 import io.github.nccl4j.internal.memory.Bounds;
 import io.github.nccl4j.internal.memory.ElementFormat;
+import io.github.nccl4j.internal.memory.Segments;
 import io.github.nccl4j.internal.memory.StalledDevices;
 import io.github.nccl4j.internal.memory.Transfer;
 import io.github.nccl4j.library.Engine;
@@ -155,5 +156,15 @@ public record MemoryAllocation(long address, Runnable free) {
         }
         Transfer.elements(type, memory);
         return new BytePointer(memory.slice()).address();
+    }
+
+    /** Returns the address of a {@code MemorySegment}, which must have whole elements. */
+    public static long addressOfSegment(ElementFormat type, Object segment) {
+        long address = Segments.addressOf(segment);
+        if (Segments.size(segment) % type.size() != 0) {
+            throw new IllegalArgumentException("the size of segment must be a multiple of the size of " + type + ": "
+                    + Segments.size(segment) + " % " + type.size() + " != 0");
+        }
+        return address;
     }
 }

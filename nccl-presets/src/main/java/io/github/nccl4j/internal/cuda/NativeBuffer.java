@@ -2,6 +2,7 @@ package io.github.nccl4j.internal.cuda;
 
 import io.github.nccl4j.internal.memory.Bounds;
 import io.github.nccl4j.internal.memory.ElementFormat;
+import io.github.nccl4j.internal.memory.ForeignMemory;
 import io.github.nccl4j.internal.memory.Lifetime;
 import io.github.nccl4j.internal.memory.Segments;
 import io.github.nccl4j.internal.memory.Transfer;
@@ -108,8 +109,17 @@ public final class NativeBuffer implements AutoCloseable {
     /** As above with the memory of a direct NIO buffer, from its position to its limit. */
     public static NativeBuffer wrap(ElementFormat format, ByteBuffer memory) {
         long address = MemoryAllocation.addressOf(format, memory);
-        NativeBuffer whole =
-                wrap(NativeDevice.HOST, format, address, memory.remaining() / format.size(), memory.slice());
+        return wrap(format, address, memory.remaining(), ForeignMemory.of(memory));
+    }
+
+    /** As above with the memory of a {@code MemorySegment}. */
+    public static NativeBuffer wrapSegment(ElementFormat format, Object segment) {
+        long address = MemoryAllocation.addressOfSegment(format, segment);
+        return wrap(format, address, Segments.size(segment), ForeignMemory.ofSegment(segment));
+    }
+
+    private static NativeBuffer wrap(ElementFormat format, long address, long bytes, ForeignMemory memory) {
+        NativeBuffer whole = wrap(NativeDevice.HOST, format, address, bytes / format.size(), memory);
         // A slice, since slices alone check the memory that they are in: plain buffers pay nothing for it.
         NativeBuffer buffer = whole.slice(0, whole.length);
         buffer.checkOpen();
@@ -134,8 +144,8 @@ public final class NativeBuffer implements AutoCloseable {
     public <S> S asSegment(Class<S> type) {
         synchronized (root.lifetime) {
             checkOpen();
-            if (root.keptAlive instanceof ByteBuffer memory) {
-                return Segments.of(type, memory.slice((int) (address - root.address), (int) bytes));
+            if (root.keptAlive instanceof ForeignMemory memory) {
+                return memory.asSegment(type, address - root.address, bytes);
             } else if (root.closed != 0) {
                 throw new IllegalStateException(root + " is closed");
             } else if (root.segments == null) {
@@ -204,7 +214,7 @@ public final class NativeBuffer implements AutoCloseable {
         }
     }
 
-    /** Throws if the memory is that of a NIO buffer that can't be accessed any more. */
+    /** Throws if the memory is that of a NIO buffer or a segment and can't be accessed any more. */
     public void checkMemory() {
         RuntimeException problem = root.problemOfMemory();
         if (problem != null) {
@@ -213,19 +223,8 @@ public final class NativeBuffer implements AutoCloseable {
         }
     }
 
-    /**
-     * Returns why the memory of a NIO buffer can't be accessed: its arena was closed, or belongs to another thread.
-     * Returns null for all other memory.
-     */
     private RuntimeException problemOfMemory() {
-        if (keptAlive instanceof ByteBuffer memory && memory.hasRemaining()) {
-            try {
-                memory.get(0);
-            } catch (RuntimeException inaccessible) {
-                return inaccessible;
-            }
-        }
-        return null;
+        return keptAlive instanceof ForeignMemory memory ? memory.problem() : null;
     }
 
     /** Begins a use of the memory, which prevents it from being freed. */

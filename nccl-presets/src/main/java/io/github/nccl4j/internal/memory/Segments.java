@@ -24,6 +24,12 @@ public final class Segments implements AutoCloseable {
         static final MethodHandle OF_ADDRESS;
         static final MethodHandle OF_BUFFER;
         static final MethodHandle REINTERPRET;
+        static final MethodHandle SLICE;
+        static final MethodHandle AS_BUFFER;
+        static final MethodHandle ADDRESS;
+        static final MethodHandle SIZE;
+        static final MethodHandle IS_NATIVE;
+        static final MethodHandle IS_READ_ONLY;
         static final MethodHandle OF_SHARED;
         static final MethodHandle CLOSE;
 
@@ -36,6 +42,12 @@ public final class Segments implements AutoCloseable {
                 OF_BUFFER = lookup.findStatic(segment, "ofBuffer", MethodType.methodType(segment, Buffer.class));
                 REINTERPRET = lookup.findVirtual(
                         segment, "reinterpret", MethodType.methodType(segment, long.class, arena, Consumer.class));
+                SLICE = lookup.findVirtual(segment, "asSlice", MethodType.methodType(segment, long.class, long.class));
+                AS_BUFFER = lookup.findVirtual(segment, "asByteBuffer", MethodType.methodType(ByteBuffer.class));
+                ADDRESS = lookup.findVirtual(segment, "address", MethodType.methodType(long.class));
+                SIZE = lookup.findVirtual(segment, "byteSize", MethodType.methodType(long.class));
+                IS_NATIVE = lookup.findVirtual(segment, "isNative", MethodType.methodType(boolean.class));
+                IS_READ_ONLY = lookup.findVirtual(segment, "isReadOnly", MethodType.methodType(boolean.class));
                 OF_SHARED = lookup.findStatic(arena, "ofShared", MethodType.methodType(arena));
                 CLOSE = lookup.findVirtual(arena, "close", MethodType.methodType(void.class));
             } catch (ReflectiveOperationException e) {
@@ -58,6 +70,32 @@ public final class Segments implements AutoCloseable {
     /** Returns the memory of a buffer, with the lifetime and the thread rule of that memory. */
     public static <S> S of(Class<S> type, ByteBuffer memory) {
         return type.cast(call(Handles.OF_BUFFER, memory));
+    }
+
+    /** Returns a part of a segment. */
+    static <S> S slice(Class<S> type, Object segment, long offset, long bytes) {
+        return type.cast(call(Handles.SLICE, segment, offset, bytes));
+    }
+
+    /** Returns the first byte of a segment, or no byte of an empty one. */
+    static ByteBuffer start(Object segment) {
+        return (ByteBuffer) call(Handles.AS_BUFFER, call(Handles.SLICE, segment, 0, Math.min(1, size(segment))));
+    }
+
+    /** Returns the address of a segment, which must be writable native memory. */
+    public static long addressOf(Object segment) {
+        if (!(boolean) call(Handles.IS_NATIVE, segment)) {
+            throw new IllegalArgumentException("segment must be of native memory: " + segment);
+        }
+        if ((boolean) call(Handles.IS_READ_ONLY, segment)) {
+            throw new IllegalArgumentException("segment must not be read-only: " + segment);
+        }
+        return (long) call(Handles.ADDRESS, segment);
+    }
+
+    /** Returns the number of bytes of a segment. */
+    public static long size(Object segment) {
+        return (long) call(Handles.SIZE, segment);
     }
 
     public <S> S of(Class<S> type, long address, long bytes) {

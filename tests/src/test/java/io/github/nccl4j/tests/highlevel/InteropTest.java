@@ -132,6 +132,9 @@ class InteropTest {
                 assertEquals(
                         "type must be java.lang.foreign.MemorySegment.class: java.lang.String.class",
                         wrong.getMessage());
+                assertThrows(
+                        IllegalArgumentException.class,
+                        () -> DeviceBuffer.wrap(ElementType.FLOAT32, String.class, "segment"));
             }
             return;
         }
@@ -152,7 +155,26 @@ class InteropTest {
                             MemorySegment own = arena.allocate(ValueLayout.JAVA_FLOAT, 10);
                             DeviceBuffer.wrap(Device.host(), ElementType.FLOAT32, own.address(), 10).fill(4);
                             System.out.println(own.getAtIndex(ValueLayout.JAVA_FLOAT, 9));
+                            DeviceBuffer<Element.Float32> wrapped = wrap(own.asSlice(4, 12));
+                            wrapped.fill(5);
+                            MemorySegment part = wrapped.slice(1, 2).asSegment(MemorySegment.class);
+                            System.out.println(own.getAtIndex(ValueLayout.JAVA_FLOAT, 0)
+                                    + " " + own.getAtIndex(ValueLayout.JAVA_FLOAT, 3)
+                                    + " " + own.getAtIndex(ValueLayout.JAVA_FLOAT, 4)
+                                    + " " + part.byteSize() + " " + (part.address() - own.address()));
+                            System.out.println(wrap(own.asSlice(0, 0)).length());
+                            for (MemorySegment wrong : new MemorySegment[] {
+                                    MemorySegment.ofArray(new float[2]), own.asReadOnly(), own.asSlice(0, 6), own.asSlice(2, 4)}) {
+                                try {
+                                    wrap(wrong);
+                                } catch (IllegalArgumentException e) {
+                                    System.out.println(e.getMessage().replaceAll("MemorySegment.*|0x.*", ""));
+                                }
+                            }
                         }
+                    }
+                    static DeviceBuffer<Element.Float32> wrap(MemorySegment segment) {
+                        return DeviceBuffer.wrap(ElementType.FLOAT32, MemorySegment.class, segment);
                     }
                 }
                 """);
@@ -160,7 +182,12 @@ class InteropTest {
                 .property("nccl4j.engine", "host")
                 .start(source.toString())
                 .await();
-        assertEquals("4000 2.5 7.0\n4.0\n", outcome.output());
+        assertEquals(
+                "4000 2.5 7.0\n4.0\n4.0 5.0 4.0 8 8\n0\nsegment must be of native memory: \n"
+                        + "segment must not be read-only: \n"
+                        + "the size of segment must be a multiple of the size of float32: 6 % 4 != 0\n"
+                        + "address must be a multiple of the size of float32: \n",
+                outcome.output());
         assertTrue(outcome.exitCode() == 0);
     }
 
@@ -224,6 +251,13 @@ class InteropTest {
                         refused("to", () -> own.copyTo(memory.asFloatBuffer()));
                         refused("later", () -> own.copyToAsync(memory, stream));
                         System.out.println(wrapped.isOpen() + " " + part.scope().isAlive());
+                        Arena another = Arena.ofShared();
+                        MemorySegment whole = another.allocate(40, 64);
+                        DeviceBuffer<Float32> all = DeviceBuffer.wrap(ElementType.FLOAT32, MemorySegment.class, whole);
+                        all.fill(3);
+                        another.close();
+                        refused("fill all", () -> all.fill(1));
+                        refused("wrap all", () -> DeviceBuffer.wrap(ElementType.FLOAT32, MemorySegment.class, whole));
                         try (Arena confined = Arena.ofConfined()) {
                             DeviceBuffer<Float32> mine = DeviceBuffer.wrap(ElementType.FLOAT32, allocate(confined));
                             mine.fill(1);
@@ -261,6 +295,7 @@ class InteropTest {
                 "36 2.0\nlaunch: " + gone + "call: " + gone + "fill: " + gone + "slice: " + gone + "stream: " + gone
                         + "segment: " + gone + "wrap: " + gone
                         + "from: Already closed\nto: Already closed\nlater: Already closed\nfalse false\n"
+                        + "fill all: " + gone + "wrap all: " + gone
                         + "thread: the memory of DeviceBuffer of 10 float32 on host memory can't be accessed:"
                         + " Attempted access outside owning thread\n"
                         + "close: DeviceBuffer of 10 float32 on host memory can't be closed while its segment is used\n"
