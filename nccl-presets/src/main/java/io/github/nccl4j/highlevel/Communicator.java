@@ -1,17 +1,15 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.internal.communicator.CallCheck;
 import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.communicator.CommunicatorSettings;
 import io.github.nccl4j.internal.communicator.CommunicatorStreams;
-import io.github.nccl4j.internal.communicator.Watchdog;
 import io.github.nccl4j.internal.cuda.NativeBuffer;
 import io.github.nccl4j.internal.diagnostics.Jfr;
 import io.github.nccl4j.internal.failure.BlockingCall;
-import io.github.nccl4j.internal.memory.Leaks;
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.operation.Operator;
 import io.github.nccl4j.internal.submission.AllToAllvOperations;
+import io.github.nccl4j.internal.submission.Blocks;
 import io.github.nccl4j.internal.submission.CallConfig;
 import io.github.nccl4j.internal.submission.CommunicatorWindows;
 import io.github.nccl4j.internal.submission.ComposedOperations;
@@ -21,7 +19,6 @@ import io.github.nccl4j.internal.submission.ExchangeBuffers;
 import io.github.nccl4j.internal.submission.OneSidedOperations;
 import io.github.nccl4j.internal.submission.OperationChecks;
 import io.github.nccl4j.internal.submission.OperationSubmitter;
-import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.library.NativeLibrary;
 import java.time.Duration;
@@ -62,7 +59,12 @@ import java.util.function.Consumer;
  *   <li><b>Checks.</b> Errors that one rank can detect are found before NCCL is called:
  *       {@link IllegalArgumentException} (arguments don't fit), {@link IllegalStateException} (closed, in a wrong
  *       state, in use by another thread), or {@link NullPointerException}. Errors that NCCL detects are a
- *       {@link NcclResultException}. All operations can throw these exceptions; the methods list only further ones.
+ *       {@link NcclResultException}. All methods that call NCCL can throw these exceptions; they list only further ones.
+ *   <li><b>Libraries.</b> A method names its C function and the release of NCCL that added the function. An older library
+ *       lacks it, which is a {@link NcclLibraryException}.
+ *   <li><b>Configurations.</b> A {@link CollectiveConfig} is that of the one call, the same on all ranks. It selects the
+ *       C function with {@code Config} behind its name, since NCCL 2.31.2, which has no replacement in an older library;
+ *       a field that the library lacks is a {@link NcclLibraryException}, too.
  *   <li><b>Groups.</b> While the thread has an open {@link Group}, operations are deferred until its launch.
  * </ul>
  *
@@ -103,15 +105,8 @@ import java.util.function.Consumer;
  *
  * <p><b>Threads.</b> One thread at a time may call operations and change the state; concurrent calls of other threads
  * throw an {@link IllegalStateException} that names the first thread. Any thread may at any time call {@link #abort},
- * {@link #revoke}, {@link #asyncError} and the methods that are available in every state.
- *
- * <p><b>Virtual threads.</b> Virtual threads may use a communicator. With the host engine, their number is not limited:
- * a platform thread makes the calls that wait for other ranks, which takes tens of microseconds more in the default
- * stream. On a GPU, the virtual thread makes the call and holds its carrier until NCCL returns; NCCL returns at once,
- * except from the first operation of a kind, in which it connects the ranks. Therefore the number of ranks of one
- * process in virtual threads must not exceed the number of carriers (the system property {@code
- * jdk.virtualThreadScheduler.parallelism}, by default the number of processors); otherwise the ranks wait for each
- * other until the deadline, and the message of the exception says so.
+ * {@link #revoke}, {@link #asyncError} and the methods that are available in every state. Virtual threads may use a
+ * communicator, with the limits of {@linkplain io.github.nccl4j.highlevel this package}.
  *
  * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html">NCCL: communicators</a>
  * @since 0.1
@@ -125,28 +120,21 @@ public final class Communicator implements AutoCloseable {
 
     private final CommunicatorCore core;
     private final Device device;
-    private final FailurePolicy policy;
+    final FailurePolicy policy;
     private final FlightRecorder recorder;
-    private final CommunicatorStreams streams;
-    /** Made on demand, with the lock of the streams held. */
+    final CommunicatorStreams streams;
+    /* Made on demand, with the lock of the streams held. */
     private CudaStream ownStream;
-
-    /** Made on demand, with the lock of the streams held. */
     private DerivedCommunicators<Communicator> derived;
 
-    private final CommunicatorWindows windows;
+    final CommunicatorWindows windows;
     private final OperationChecks checks;
     private final OperationSubmitter operations;
     private final ComposedOperations composed;
     private final OneSidedOperations oneSidedOperations;
-    private final AllToAllvOperations allToAllvOperations;
+    final AllToAllvOperations allToAllvOperations;
     private final AddressOperations onAddresses;
     private final ControlData control;
-
-    /** Stack of the request for the communicator: a group creates the communicator at its launch. */
-    private final Throwable creation = new Throwable("created here");
-
-    private Leaks.Watch watch;
 
     /** The state of a communicator, which determines the allowed calls; see the table of {@link Communicator}. */
     public enum State {
@@ -178,7 +166,8 @@ public final class Communicator implements AutoCloseable {
             String name) {
         this.device = device;
         this.policy = policy;
-        core = new CommunicatorCore(library, device.nativeDevice, blocking, owner, settings, name, new CoreListener());
+        core = new CommunicatorCore(
+                library, device.nativeDevice, blocking, owner, settings, name, new CommunicatorListener(this));
         recorder = new FlightRecorder(core.recorder());
         Jfr.initialize();
         Profiler.startBySetting();
@@ -209,55 +198,6 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
-    /** Handles the events of the core and makes its exceptions. A class of its own, because its methods are not for programs. */
-    private final class CoreListener implements CommunicatorCore.Listener {
-        @Override
-        public void opened() {
-            Rendezvous where = core.settings().check();
-            if (where != null && where.rank() == core.rank() && where.size() == core.size()) {
-                core.setCheck(new CallCheck(core, where));
-            }
-            if (core.isOwner()) {
-                if (core.settings().watchdog()) {
-                    Watchdog.watch(streams);
-                }
-                watch = Leaks.watchAlways(Communicator.this, core.toString(), creation);
-            }
-        }
-
-        @Override
-        public void failed(NcclException failure) {
-            policy.onFailure(Communicator.this, failure);
-        }
-
-        @Override
-        public NcclException interrupted(String message) {
-            return new NcclInterruptedException(message);
-        }
-
-        @Override
-        public NcclException mismatch(long number, List<String> calls) {
-            return new CallMismatchException(core.toString(), number, calls);
-        }
-
-        /** Work that is complete now counts as complete, the rest as lost. */
-        @Override
-        public void stopping() {
-            streams.pollPending();
-        }
-
-        @Override
-        public void ended() {
-            Leaks.endWatch(watch);
-            try {
-                streams.close();
-            } finally {
-                allToAllvOperations.close();
-                control.close();
-            }
-        }
-    }
-
     /** {@return the record of the last operations of this communicator, the same in every call} */
     public FlightRecorder flightRecorder() {
         return recorder;
@@ -272,9 +212,7 @@ public final class Communicator implements AutoCloseable {
 
     /**
      * Creates this rank's communicator on the current device, with default settings. Collective: returns when all ranks
-     * have called it.
-     *
-     * <p>C function: {@code ncclCommInitRank}.
+     * have called it. C function: {@code ncclCommInitRank}.
      *
      * @param id the id that one rank has created
      * @param rank this rank, from 0
@@ -282,7 +220,6 @@ public final class Communicator implements AutoCloseable {
      * @return the communicator, to be closed by the caller
      * @throws IllegalArgumentException if rank or size is out of range
      * @throws NcclTimeoutException if not all ranks call within {@link #DEFAULT_DEADLINE}
-     * @throws NcclResultException if NCCL fails
      */
     public static Communicator create(UniqueId id, int rank, int size) {
         return builder().create(id, rank, size);
@@ -304,7 +241,6 @@ public final class Communicator implements AutoCloseable {
      * @throws io.github.nccl4j.launch.RendezvousException if not all ranks call in time, a rank has failed, or two
      *     ranks use the same GPU
      * @throws NcclTimeoutException if the communicator is not created in time
-     * @throws NcclResultException if NCCL fails
      * @see CommunicatorBuilder#fromEnvironment
      */
     public static Communicator fromEnvironment() {
@@ -312,14 +248,12 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Creates a communicator with one rank for each device, all in this process, with default settings.
-     *
-     * <p>C function: as {@code ncclCommInitAll}.
+     * Creates a communicator with one rank for each device, all in this process, with default settings. C function: as
+     * {@code ncclCommInitAll}.
      *
      * @param devices the device of each rank; only host memory may occur several times
      * @return the communicators by rank, each to be closed by the caller
      * @throws IllegalArgumentException if devices is empty, or contains a CUDA device twice
-     * @throws NcclResultException if NCCL fails
      */
     public static List<Communicator> createAll(List<Device> devices) {
         return builder().createAll(devices);
@@ -339,13 +273,11 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Takes over a communicator that other code has created: closing this object destroys it.
+     * As {@link #wrap}, but takes over the communicator: closing this object destroys it.
      *
      * @param handle the {@code ncclComm_t}
      * @param device the device of the native communicator
      * @return the communicator, to be closed by the caller
-     * @throws IllegalArgumentException if the handle is 0, or the library can't use the device
-     * @throws NcclResultException if NCCL finds that the handle is not a communicator
      */
     public static Communicator adopt(long handle, Device device) {
         return CommunicatorBuilder.ofHandle(handle, device, true);
@@ -354,23 +286,19 @@ public final class Communicator implements AutoCloseable {
     /* Properties. */
 
     /**
-     * Returns this rank.
+     * {@return this rank, from 0, by {@code ncclCommUserRank}}
      *
-     * @return the rank, from 0
      * @throws IllegalStateException if the rank is not known yet: a communicator that is split, shrunk or grown in a
      *     group has a rank after the launch of the group
-     * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html">ncclCommUserRank</a>
      */
     public int rank() {
         return core.rank();
     }
 
     /**
-     * Returns the number of ranks.
+     * {@return the number of ranks, by {@code ncclCommCount}}
      *
-     * @return the number
      * @throws IllegalStateException if the number is not known yet, as in {@link #rank()}
-     * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html">ncclCommCount</a>
      */
     public int size() {
         return core.size();
@@ -399,11 +327,7 @@ public final class Communicator implements AutoCloseable {
      * @return the failure that was reported first; empty if there is none
      */
     public Optional<NcclException> failure() {
-        NcclException failure = core.failure();
-        if (failure != null) {
-            core.failures().setTold();
-        }
-        return Optional.ofNullable(failure);
+        return Optional.ofNullable(core.failures().tellFirst());
     }
 
     /** {@return the limit for calls that wait for other ranks} */
@@ -417,9 +341,8 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Returns the handle for native code. The caller must keep the communicator open while native code uses the handle.
+     * {@return the {@code ncclComm_t} for native code, while whose use the caller must keep the communicator open}
      *
-     * @return the {@code ncclComm_t}
      * @throws IllegalStateException if the communicator is not open
      */
     public long nativeHandle() {
@@ -429,9 +352,7 @@ public final class Communicator implements AutoCloseable {
 
     /**
      * Returns the result of NCCL's asynchronous work, for example an error if a rank is lost. Does not wait. Any thread
-     * may call it.
-     *
-     * <p>C function: {@code ncclCommGetAsyncError}.
+     * may call it. C function: {@code ncclCommGetAsyncError}.
      *
      * @return {@link Result#SUCCESS}, {@link Result#IN_PROGRESS} while a nonblocking call is in progress, or an error
      * @throws IllegalStateException if the communicator is closed or aborted
@@ -440,25 +361,17 @@ public final class Communicator implements AutoCloseable {
         return Result.of(core.calls().poll());
     }
 
-    /**
-     * Returns NCCL's description of the last error of this process.
-     *
-     * <p>C function: {@code ncclGetLastError}.
-     *
-     * @return the text of NCCL; empty if there is none
-     */
+    /** {@return NCCL's text about the last error of this process, by {@code ncclGetLastError}; empty if there is none} */
     public String lastError() {
         return core.calls().lastError();
     }
 
     /**
-     * Returns a statistic of NCCL about the memory of this communicator, which may be suspended. Not collective.
-     *
-     * <p>C function: {@code ncclCommMemStats}, since NCCL 2.29.7.
+     * Returns a statistic of NCCL about the memory of this communicator, which may be suspended. Not collective. C
+     * function: {@code ncclCommMemStats}, since NCCL 2.29.7.
      *
      * @param statistic the statistic
      * @return the value, in bytes unless {@link MemoryStatistic} says otherwise
-     * @throws NcclLibraryException if the library lacks the function
      */
     public long memory(MemoryStatistic statistic) {
         return core.calls().memory(statistic.code());
@@ -473,12 +386,10 @@ public final class Communicator implements AutoCloseable {
      *
      * @return the properties
      * @throws IllegalStateException if the communicator is not open, or is in use by another thread
-     * @throws NcclLibraryException if the library lacks the function
      */
     public CommunicatorProperties properties() {
-        return core.calls()
-                .properties(
-                        CommunicatorProperties.versionFor(NativeLibrary.versionCode()), CommunicatorProperties::new);
+        int version = CommunicatorProperties.versionFor(NativeLibrary.versionCode());
+        return core.calls().properties(version, CommunicatorProperties::new);
     }
 
     /* Deriving communicators. */
@@ -511,19 +422,14 @@ public final class Communicator implements AutoCloseable {
      */
     public Communicator split(int color, int key, CommunicatorConfig config) {
         Objects.requireNonNull(config, "config");
+        NcclLibrary library = core.library();
         return derived()
-                .split(
-                        color,
-                        key,
-                        config.values(),
-                        () -> CommunicatorConfig.arguments(config, List.of(), core.library()));
+                .split(color, key, config.values(), () -> CommunicatorConfig.arguments(config, List.of(), library));
     }
 
     /**
      * Takes part in the {@link #split} of the other ranks without joining a new communicator. Collective with their
-     * call.
-     *
-     * <p>C function: {@code ncclCommSplit} with {@code NCCL_SPLIT_NOCOLOR}, since NCCL 2.18.1.
+     * call. C function: {@code ncclCommSplit} with {@code NCCL_SPLIT_NOCOLOR}, since NCCL 2.18.1.
      */
     public void splitNone() {
         derived().splitNone();
@@ -531,28 +437,23 @@ public final class Communicator implements AutoCloseable {
 
     /**
      * Creates a communicator without some of the ranks, for example without lost ranks. Collective over the remaining
-     * ranks; the excluded ranks don't call it.
-     *
-     * <p>C function: {@code ncclCommShrink}, since NCCL 2.27.3.
+     * ranks; the excluded ranks don't call it. C function: {@code ncclCommShrink}, since NCCL 2.27.3.
      *
      * @param excluded the ranks to exclude: at least one, not including this rank
      * @param flag the treatment of outstanding work; {@link ShrinkFlag#ABORT} stops it first
      * @return the new communicator; the ranks keep their order
      * @throws IllegalArgumentException if excluded is empty, or contains this rank or a rank out of range
-     * @throws NcclLibraryException if the library lacks the function
      */
     public Communicator shrink(Collection<Integer> excluded, ShrinkFlag flag) {
         return derived().shrink(excluded, flag);
     }
 
     /**
-     * Creates the id for new ranks that join a growing communicator. One rank calls it before all ranks call
-     * {@link #grow}; the new ranks pass the id to {@link CommunicatorBuilder#join}.
-     *
-     * <p>C function: {@code ncclCommGetUniqueId}, since NCCL 2.29.2.
+     * Creates the id for new ranks that join a growing communicator. One rank calls it before all ranks call {@link
+     * #grow}; the new ranks pass the id to {@link CommunicatorBuilder#join}. C function: {@code ncclCommGetUniqueId},
+     * since NCCL 2.29.2.
      *
      * @return the id
-     * @throws NcclLibraryException if the library lacks the function
      */
     public UniqueId growId() {
         return derived().growId();
@@ -560,14 +461,11 @@ public final class Communicator implements AutoCloseable {
 
     /**
      * Creates a communicator with more ranks. Collective over the ranks of this communicator and the new ranks. The
-     * ranks of this communicator keep their numbers.
-     *
-     * <p>C function: {@code ncclCommGrow}, since NCCL 2.29.2.
+     * ranks of this communicator keep their numbers. C function: {@code ncclCommGrow}, since NCCL 2.29.2.
      *
      * @param newSize the number of ranks of the new communicator
      * @return the new communicator; this communicator does not change
      * @throws IllegalArgumentException if newSize is not larger than the number of ranks
-     * @throws NcclLibraryException if the library lacks the function
      */
     public Communicator grow(int newSize) {
         return derived().grow(newSize);
@@ -599,21 +497,17 @@ public final class Communicator implements AutoCloseable {
 
     /**
      * Releases resources that an unused communicator does not need. Collective. The work of the communicator must be
-     * complete.
-     *
-     * <p>C function: {@code ncclCommSuspend}, since NCCL 2.29.7.
+     * complete. C function: {@code ncclCommSuspend}, since NCCL 2.29.7.
      *
      * @param flag the resources to release
-     * @throws NcclLibraryException if the library lacks the function
      */
     public void suspend(SuspendFlag flag) {
         core.lifecycle().suspend(flag.code());
     }
 
     /**
-     * Acquires again the resources that {@link #suspend} has released. Collective.
-     *
-     * <p>C function: {@code ncclCommResume}, since NCCL 2.29.7.
+     * Acquires again the resources that {@link #suspend} has released. Collective. C function: {@code ncclCommResume},
+     * since NCCL 2.29.7.
      *
      * @throws IllegalStateException if the communicator is not suspended
      */
@@ -625,13 +519,10 @@ public final class Communicator implements AutoCloseable {
      * Stops this rank's work in this communicator without freeing the communicator: an operation in another thread
      * returns with an error. The live ranks can then shrink or split the communicator. Any thread may call it.
      *
-     * <p>{@link Work} that was not done before is lost, and waiting for it throws. Its streams and events are complete afterwards,
-     * as if it was done.
-     *
-     * <p>C function: {@code ncclCommRevoke}, since NCCL 2.28.7.
+     * <p>{@link Work} that was not done before is lost, and waiting for it throws. Its streams and events are complete
+     * afterwards, as if it was done. C function: {@code ncclCommRevoke}, since NCCL 2.28.7.
      *
      * @param flag the mode
-     * @throws NcclLibraryException if the library lacks the function
      */
     public void revoke(RevokeFlag flag) {
         core.lifecycle().revoke(flag.code());
@@ -640,9 +531,8 @@ public final class Communicator implements AutoCloseable {
     /**
      * Finishes all work, so that a later {@link #close} returns soon. Collective.
      *
-     * <p>From NCCL 2.31 on, waits for all ranks of the communicator in this process: each must call it in a thread of its own.
-     *
-     * <p>C function: {@code ncclCommFinalize}, since NCCL 2.14.3.
+     * <p>From NCCL 2.31 on, waits for all ranks of the communicator in this process: each must call it in a thread of
+     * its own. C function: {@code ncclCommFinalize}, since NCCL 2.14.3.
      */
     public void finish() {
         core.lifecycle().finish();
@@ -702,7 +592,7 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Runs a piece of code with this communicator, and then {@linkplain #close closes} it. If the code throws, {@linkplain
+     * Runs a piece of code with this communicator, and then {@linkplain #close closes} it, which can throw. If the code throws, {@linkplain
      * #abort aborts} it instead, so that the exception is not delayed: closing waits for the other ranks, which may wait for
      * operations that this rank does not call any more. If the ranks met at a store that is still open, the end of this process
      * then counts as the loss of a rank: the calls of the other ranks end with a {@link NcclRemoteException}. The end of a
@@ -719,20 +609,13 @@ public final class Communicator implements AutoCloseable {
      * @param <X> the type of checked exceptions of the code
      * @param body the code; for the calling thread
      * @throws X if the code throws it, after the communicator was aborted; a failure of aborting is suppressed
-     * @throws IllegalStateException as {@link #close}
-     * @throws NcclTimeoutException as {@link #close}
-     * @throws NcclResultException as {@link #close}
      */
     public <X extends Exception> void run(Body<X> body) throws X {
         Objects.requireNonNull(body, "body");
         try {
             body.run(this);
         } catch (Throwable failure) {
-            try {
-                core.lifecycle().abortAfterFailure();
-            } catch (RuntimeException e) {
-                failure.addSuppressed(e);
-            }
+            core.lifecycle().abortAfter(failure);
             throw failure;
         }
         close();
@@ -757,11 +640,9 @@ public final class Communicator implements AutoCloseable {
     /* Streams and waiting. */
 
     /**
-     * Returns this communicator's own stream, which the first call creates and which is closed with the communicator.
-     * Its work runs concurrently with the default stream; {@link #letDefaultStreamWait} and
+     * {@return this communicator's own stream, which the first call creates and which is closed with the communicator}
+     * Its work runs concurrently with the default stream of the device; {@link #letDefaultStreamWait} and
      * {@link #waitForDefaultStream} order the two streams.
-     *
-     * @return the stream, not to be closed by the caller
      */
     public CudaStream stream() {
         core.requireOpen();
@@ -773,17 +654,13 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
-    /**
-     * Makes later work of the device's default stream wait for the present work of {@link #stream()}. Returns at once.
-     */
+    /** Makes later work of the default stream wait for the present work of {@link #stream()}. Returns at once. */
     public void letDefaultStreamWait() {
         core.requireOpen();
         streams.letDefaultStreamWait();
     }
 
-    /**
-     * Makes later work of {@link #stream()} wait for the present work of the device's default stream. Returns at once.
-     */
+    /** Makes later work of {@link #stream()} wait for the present work of the default stream. Returns at once. */
     public void waitForDefaultStream() {
         core.requireOpen();
         streams.waitForDefaultStream();
@@ -799,12 +676,7 @@ public final class Communicator implements AutoCloseable {
      */
     public Work work(CudaStream stream) {
         checks.workOf(stream.nativeStream);
-        Gate.Pass pass = core.gate().enter();
-        try {
-            return new Work(streams.mark(stream.nativeStream));
-        } finally {
-            pass.leave();
-        }
+        return new Work(streams.markAlone(stream.nativeStream));
     }
 
     /**
@@ -850,9 +722,7 @@ public final class Communicator implements AutoCloseable {
     /**
      * Creates an operator that multiplies this rank's elements by a number and then sums the products of all ranks. Not
      * collective: each rank creates its own operator with its own number, and all ranks pass their operators to the
-     * same operation.
-     *
-     * <p>C function: {@code ncclRedOpCreatePreMulSum} with the number in host memory, since NCCL 2.11.4.
+     * same operation. C function: {@code ncclRedOpCreatePreMulSum} with the number in host memory, since NCCL 2.11.4.
      *
      * @param <T> the type of the elements
      * @param type the type of the elements
@@ -866,9 +736,8 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * As {@link #preMulSum(ElementType, double)} with a number in device memory, read when an operation runs.
-     *
-     * <p>C function: {@code ncclRedOpCreatePreMulSum} with the number on the device, since NCCL 2.11.4.
+     * As {@link #preMulSum(ElementType, double)} with a number in device memory, read when an operation runs. C
+     * function: {@code ncclRedOpCreatePreMulSum} with the number on the device, since NCCL 2.11.4.
      *
      * @param <T> the type of the elements
      * @param scalar a buffer with the number as its only element; the operator keeps its memory until it is closed
@@ -907,14 +776,11 @@ public final class Communicator implements AutoCloseable {
 
     /**
      * Lets NCCL use memory directly in operations of this communicator. Not collective, but useful only if all ranks
-     * register their memory.
-     *
-     * <p>C function: {@code ncclCommRegister}, since NCCL 2.19.1. Called at once, also in an open group.
+     * register their memory. C function: {@code ncclCommRegister}, since NCCL 2.19.1; called at once, also in a group.
      *
      * @param buffer the memory; some kinds of direct use need memory of {@link Device#allocateForWindow}
      * @return the registration, closed by the caller or with the communicator
      * @throws IllegalArgumentException if the buffer is empty, or is on another device
-     * @throws NcclLibraryException if the library lacks the function
      */
     public Registration register(DeviceBuffer<?> buffer) {
         checks.buffer(buffer.nativeBuffer);
@@ -956,9 +822,7 @@ public final class Communicator implements AutoCloseable {
 
     /**
      * Reduces the elements of all ranks; every rank gets the result. Collective, in stream order. In place if send and
-     * recv are the same memory.
-     *
-     * <p>C function: {@code ncclAllReduce}.
+     * recv are the same memory. C function: {@code ncclAllReduce}.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
@@ -968,30 +832,21 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void allReduce(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, CudaStream stream) {
-        long count = checks.collective(OperationKind.ALL_REDUCE, send.nativeBuffer, recv.nativeBuffer, op.operator, 0);
-        operations.submit(
-                OperationKind.ALL_REDUCE,
-                send.nativeBuffer,
-                recv.nativeBuffer,
-                count,
-                op.operator,
-                0,
-                stream.nativeStream,
-                null);
+        NativeBuffer from = send.nativeBuffer;
+        NativeBuffer to = recv.nativeBuffer;
+        long count = checks.collective(OperationKind.ALL_REDUCE, from, to, op.operator, 0);
+        operations.submit(OperationKind.ALL_REDUCE, from, to, count, op.operator, 0, stream.nativeStream, null);
     }
 
     /**
-     * As {@link #allReduce(DeviceBuffer, DeviceBuffer, ReduceOp, CudaStream)} with a configuration for this call.
-     *
-     * <p>C function: {@code ncclAllReduceConfig}, since NCCL 2.31.2.
+     * As {@link #allReduce(DeviceBuffer, DeviceBuffer, ReduceOp, CudaStream)} with a configuration.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
      * @param recv the result, of the same length as send
      * @param op the operator
      * @param stream the stream
-     * @param config the configuration, the same on all ranks
-     * @throws NcclLibraryException if the library lacks the function or a field of the configuration
+     * @param config the configuration
      */
     public <T extends Element> void allReduce(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, CudaStream stream, CollectiveConfig config) {
@@ -1012,9 +867,7 @@ public final class Communicator implements AutoCloseable {
 
     /**
      * Reduces the elements of all ranks; the root gets the result. Collective, in stream order. In place if send and
-     * recv are the same memory.
-     *
-     * <p>C function: {@code ncclReduce}.
+     * recv are the same memory. C function: {@code ncclReduce}.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
@@ -1025,22 +878,14 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void reduce(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, int root, CudaStream stream) {
-        long count = checks.collective(OperationKind.REDUCE, send.nativeBuffer, recv.nativeBuffer, op.operator, root);
-        operations.submit(
-                OperationKind.REDUCE,
-                send.nativeBuffer,
-                recv.nativeBuffer,
-                count,
-                op.operator,
-                root,
-                stream.nativeStream,
-                null);
+        NativeBuffer from = send.nativeBuffer;
+        NativeBuffer to = recv.nativeBuffer;
+        long count = checks.collective(OperationKind.REDUCE, from, to, op.operator, root);
+        operations.submit(OperationKind.REDUCE, from, to, count, op.operator, root, stream.nativeStream, null);
     }
 
     /**
-     * As {@link #reduce(DeviceBuffer, DeviceBuffer, ReduceOp, int, CudaStream)} with a configuration for this call.
-     *
-     * <p>C function: {@code ncclReduceConfig}, since NCCL 2.31.2.
+     * As {@link #reduce(DeviceBuffer, DeviceBuffer, ReduceOp, int, CudaStream)} with a configuration.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
@@ -1048,8 +893,7 @@ public final class Communicator implements AutoCloseable {
      * @param op the operator
      * @param root the rank that gets the result
      * @param stream the stream
-     * @param config the configuration, the same on all ranks
-     * @throws NcclLibraryException if the library lacks the function or a field of the configuration
+     * @param config the configuration
      */
     public <T extends Element> void reduce(
             DeviceBuffer<T> send,
@@ -1076,9 +920,7 @@ public final class Communicator implements AutoCloseable {
 
     /**
      * Copies the root's elements to all ranks. Collective, in stream order. In place if send and recv are the same
-     * memory.
-     *
-     * <p>C function: {@code ncclBroadcast}.
+     * memory. C function: {@code ncclBroadcast}.
      *
      * @param <T> the type of the elements
      * @param send the root's elements; not read on other ranks
@@ -1087,30 +929,21 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void broadcast(DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream) {
-        long count = checks.collective(OperationKind.BROADCAST, send.nativeBuffer, recv.nativeBuffer, null, root);
-        operations.submit(
-                OperationKind.BROADCAST,
-                send.nativeBuffer,
-                recv.nativeBuffer,
-                count,
-                null,
-                root,
-                stream.nativeStream,
-                null);
+        NativeBuffer from = send.nativeBuffer;
+        NativeBuffer to = recv.nativeBuffer;
+        long count = checks.collective(OperationKind.BROADCAST, from, to, null, root);
+        operations.submit(OperationKind.BROADCAST, from, to, count, null, root, stream.nativeStream, null);
     }
 
     /**
-     * As {@link #broadcast(DeviceBuffer, DeviceBuffer, int, CudaStream)} with a configuration for this call.
-     *
-     * <p>C function: {@code ncclBroadcastConfig}, since NCCL 2.31.2.
+     * As {@link #broadcast(DeviceBuffer, DeviceBuffer, int, CudaStream)} with a configuration.
      *
      * @param <T> the type of the elements
      * @param send the root's elements; not read on other ranks
      * @param recv the destination, of the same length as send
      * @param root the rank that has the elements
      * @param stream the stream
-     * @param config the configuration, the same on all ranks
-     * @throws NcclLibraryException if the library lacks the function or a field of the configuration
+     * @param config the configuration
      */
     public <T extends Element> void broadcast(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream, CollectiveConfig config) {
@@ -1131,9 +964,7 @@ public final class Communicator implements AutoCloseable {
 
     /**
      * Concatenates the elements of all ranks in the order of ranks; every rank gets the result. Collective, in stream
-     * order. In place if send is this rank's part of recv.
-     *
-     * <p>C function: {@code ncclAllGather}.
+     * order. In place if send is this rank's part of recv. C function: {@code ncclAllGather}.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
@@ -1141,29 +972,20 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void allGather(DeviceBuffer<T> send, DeviceBuffer<T> recv, CudaStream stream) {
-        long count = checks.collective(OperationKind.ALL_GATHER, send.nativeBuffer, recv.nativeBuffer, null, 0);
-        operations.submit(
-                OperationKind.ALL_GATHER,
-                send.nativeBuffer,
-                recv.nativeBuffer,
-                count,
-                null,
-                0,
-                stream.nativeStream,
-                null);
+        NativeBuffer from = send.nativeBuffer;
+        NativeBuffer to = recv.nativeBuffer;
+        long count = checks.collective(OperationKind.ALL_GATHER, from, to, null, 0);
+        operations.submit(OperationKind.ALL_GATHER, from, to, count, null, 0, stream.nativeStream, null);
     }
 
     /**
-     * As {@link #allGather(DeviceBuffer, DeviceBuffer, CudaStream)} with a configuration for this call.
-     *
-     * <p>C function: {@code ncclAllGatherConfig}, since NCCL 2.31.2.
+     * As {@link #allGather(DeviceBuffer, DeviceBuffer, CudaStream)} with a configuration.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
      * @param recv the elements of all ranks, {@link #size()} times as long as send
      * @param stream the stream
-     * @param config the configuration, the same on all ranks
-     * @throws NcclLibraryException if the library lacks the function or a field of the configuration
+     * @param config the configuration
      */
     public <T extends Element> void allGather(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, CudaStream stream, CollectiveConfig config) {
@@ -1172,9 +994,7 @@ public final class Communicator implements AutoCloseable {
 
     /**
      * Reduces the elements of all ranks; every rank gets its part of the result. Collective, in stream order. In place
-     * if recv is this rank's part of send.
-     *
-     * <p>C function: {@code ncclReduceScatter}.
+     * if recv is this rank's part of send. C function: {@code ncclReduceScatter}.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements, {@link #size()} times as many as in recv
@@ -1184,31 +1004,21 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void reduceScatter(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, CudaStream stream) {
-        long count =
-                checks.collective(OperationKind.REDUCE_SCATTER, send.nativeBuffer, recv.nativeBuffer, op.operator, 0);
-        operations.submit(
-                OperationKind.REDUCE_SCATTER,
-                send.nativeBuffer,
-                recv.nativeBuffer,
-                count,
-                op.operator,
-                0,
-                stream.nativeStream,
-                null);
+        NativeBuffer from = send.nativeBuffer;
+        NativeBuffer to = recv.nativeBuffer;
+        long count = checks.collective(OperationKind.REDUCE_SCATTER, from, to, op.operator, 0);
+        operations.submit(OperationKind.REDUCE_SCATTER, from, to, count, op.operator, 0, stream.nativeStream, null);
     }
 
     /**
-     * As {@link #reduceScatter(DeviceBuffer, DeviceBuffer, ReduceOp, CudaStream)} with a configuration for this call.
-     *
-     * <p>C function: {@code ncclReduceScatterConfig}, since NCCL 2.31.2.
+     * As {@link #reduceScatter(DeviceBuffer, DeviceBuffer, ReduceOp, CudaStream)} with a configuration.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements, {@link #size()} times as many as in recv
      * @param recv this rank's part of the result
      * @param op the operator
      * @param stream the stream
-     * @param config the configuration, the same on all ranks
-     * @throws NcclLibraryException if the library lacks the function or a field of the configuration
+     * @param config the configuration
      */
     public <T extends Element> void reduceScatter(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, CudaStream stream, CollectiveConfig config) {
@@ -1217,9 +1027,7 @@ public final class Communicator implements AutoCloseable {
 
     /**
      * Exchanges parts between all ranks: part r of rank s becomes part s of rank r. Collective, in stream order, not in
-     * place.
-     *
-     * <p>C function: {@code ncclAlltoAll}, since NCCL 2.28.3; with older libraries, a group of {@code ncclSend} and
+     * place. C function: {@code ncclAlltoAll}, since NCCL 2.28.3; with older libraries, a group of {@code ncclSend} and
      * {@code ncclRecv}.
      *
      * @param <T> the type of the elements
@@ -1232,16 +1040,13 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * As {@link #allToAll(DeviceBuffer, DeviceBuffer, CudaStream)} with a configuration for this call.
-     *
-     * <p>C function: {@code ncclAlltoAllConfig}, since NCCL 2.31.2; older libraries have no replacement.
+     * As {@link #allToAll(DeviceBuffer, DeviceBuffer, CudaStream)} with a configuration.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements; their number must be a multiple of {@link #size()}
      * @param recv the elements for this rank, of the same length as send
      * @param stream the stream
-     * @param config the configuration, the same on all ranks
-     * @throws NcclLibraryException if the library lacks the function or a field of the configuration
+     * @param config the configuration
      */
     public <T extends Element> void allToAll(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, CudaStream stream, CollectiveConfig config) {
@@ -1250,10 +1055,8 @@ public final class Communicator implements AutoCloseable {
 
     /**
      * Concatenates the elements of all ranks on the root, in the order of ranks. Collective, in stream order. In place
-     * if send is the root's part of recv.
-     *
-     * <p>C function: {@code ncclGather}, since NCCL 2.28.3; with older libraries, a group of {@code ncclSend} and
-     * {@code ncclRecv}.
+     * if send is the root's part of recv. C function: {@code ncclGather}, since NCCL 2.28.3; with older libraries, a
+     * group of {@code ncclSend} and {@code ncclRecv}.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
@@ -1266,9 +1069,7 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * As {@link #gather(DeviceBuffer, DeviceBuffer, int, CudaStream)} with a configuration for this call.
-     *
-     * <p>C function: {@code ncclGatherConfig}, since NCCL 2.31.2; older libraries have no replacement.
+     * As {@link #gather(DeviceBuffer, DeviceBuffer, int, CudaStream)} with a configuration.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
@@ -1276,8 +1077,7 @@ public final class Communicator implements AutoCloseable {
      *     ranks, which may pass send
      * @param root the rank that gets the elements
      * @param stream the stream
-     * @param config the configuration, the same on all ranks
-     * @throws NcclLibraryException if the library lacks the function or a field of the configuration
+     * @param config the configuration
      */
     public <T extends Element> void gather(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream, CollectiveConfig config) {
@@ -1299,10 +1099,8 @@ public final class Communicator implements AutoCloseable {
 
     /**
      * Distributes the root's elements: rank r gets part r. Collective, in stream order. In place if recv is the root's
-     * part of send.
-     *
-     * <p>C function: {@code ncclScatter}, since NCCL 2.28.3; with older libraries, a group of {@code ncclSend} and
-     * {@code ncclRecv}.
+     * part of send. C function: {@code ncclScatter}, since NCCL 2.28.3; with older libraries, a group of {@code
+     * ncclSend} and {@code ncclRecv}.
      *
      * @param <T> the type of the elements
      * @param send the root's elements, {@link #size()} times as many as in recv; not used on other ranks
@@ -1315,9 +1113,7 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * As {@link #scatter(DeviceBuffer, DeviceBuffer, int, CudaStream)} with a configuration for this call.
-     *
-     * <p>C function: {@code ncclScatterConfig}, since NCCL 2.31.2; older libraries have no replacement.
+     * As {@link #scatter(DeviceBuffer, DeviceBuffer, int, CudaStream)} with a configuration.
      *
      * @param <T> the type of the elements
      * @param send the root's elements, {@link #size()} times as many as in recv; not used on other ranks, which may
@@ -1325,8 +1121,7 @@ public final class Communicator implements AutoCloseable {
      * @param recv this rank's part
      * @param root the rank that has the elements
      * @param stream the stream
-     * @param config the configuration, the same on all ranks
-     * @throws NcclLibraryException if the library lacks the function or a field of the configuration
+     * @param config the configuration
      */
     public <T extends Element> void scatter(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream, CollectiveConfig config) {
@@ -1351,9 +1146,7 @@ public final class Communicator implements AutoCloseable {
     /**
      * Sends elements to a rank, which calls {@link #recv} with the same number of elements. In stream order: the stream
      * waits for the other rank. Two ranks that send to each other must do so in a {@link Group}; otherwise they wait
-     * for each other forever.
-     *
-     * <p>C function: {@code ncclSend}, since NCCL 2.7.3.
+     * for each other forever. C function: {@code ncclSend}, since NCCL 2.7.3.
      *
      * @param <T> the type of the elements
      * @param buffer the elements
@@ -1368,9 +1161,7 @@ public final class Communicator implements AutoCloseable {
 
     /**
      * Receives elements from a rank, which calls {@link #send} with the same number of elements. In stream order: the
-     * stream waits for the other rank.
-     *
-     * <p>C function: {@code ncclRecv}, since NCCL 2.7.3.
+     * stream waits for the other rank. C function: {@code ncclRecv}, since NCCL 2.7.3.
      *
      * @param <T> the type of the elements
      * @param buffer the destination
@@ -1385,9 +1176,8 @@ public final class Communicator implements AutoCloseable {
 
     /**
      * Sends to a rank and receives from a rank at the same time, for example in a ring or a halo exchange. In stream
-     * order, not in place.
-     *
-     * <p>C functions: {@code ncclSend} and {@code ncclRecv} in a group; a transfer of 0 elements is omitted.
+     * order, not in place. C functions: {@code ncclSend} and {@code ncclRecv} in a group; a transfer of 0 elements is
+     * omitted.
      *
      * @param <T> the type of the elements
      * @param send the elements to send
@@ -1405,9 +1195,8 @@ public final class Communicator implements AutoCloseable {
 
     /**
      * Gathers the elements of all ranks, each at its displacement; every rank gets the result. Collective, in stream
-     * order. In place if send is this rank's part of recv.
-     *
-     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}; transfers of 0 elements are omitted.
+     * order. In place if send is this rank's part of recv. C functions: a group of {@code ncclSend} and {@code
+     * ncclRecv}; transfers of 0 elements are omitted.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
@@ -1424,9 +1213,8 @@ public final class Communicator implements AutoCloseable {
 
     /**
      * Gathers the elements of all ranks on the root, each at its displacement. Collective, in stream order. In place if
-     * send is the root's part of recv.
-     *
-     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}; transfers of 0 elements are omitted.
+     * send is the root's part of recv. C functions: a group of {@code ncclSend} and {@code ncclRecv}; transfers of 0
+     * elements are omitted.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
@@ -1463,9 +1251,8 @@ public final class Communicator implements AutoCloseable {
 
     /**
      * Distributes the root's elements: each rank gets its count of elements, from its displacement on. Collective, in
-     * stream order. In place if recv is the root's part of send.
-     *
-     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}; transfers of 0 elements are omitted.
+     * stream order. In place if recv is the root's part of send. C functions: a group of {@code ncclSend} and {@code
+     * ncclRecv}; transfers of 0 elements are omitted.
      *
      * @param <T> the type of the elements
      * @param send the root's elements; not used on other ranks
@@ -1502,9 +1289,8 @@ public final class Communicator implements AutoCloseable {
 
     /**
      * Reduces the elements of all ranks; every rank gets its part of the result, and the lengths of the parts may
-     * differ. Collective, in stream order. In place if recv is this rank's part of send.
-     *
-     * <p>C functions: a group of {@code ncclReduce}, one for each rank.
+     * differ. Collective, in stream order. In place if recv is this rank's part of send. C functions: a group of {@code
+     * ncclReduce}, one for each rank.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements: the parts of all ranks, one after the other
@@ -1526,10 +1312,8 @@ public final class Communicator implements AutoCloseable {
      * <p>The ranks first compare their arguments, and all throw if a rank has wrong arguments or two ranks disagree.
      * The comparison makes a small all-gather on {@link #stream()} and waits for its result. For repeated calls with
      * the same counts and buffers, a {@linkplain #planAllToAllv plan} compares once. {@link #allToAllvUnchecked} does
-     * not compare; use it if all ranks are known to agree.
-     *
-     * <p>C functions: {@code ncclAlltoAllv} of VCCL or RCCL in the cases that {@link AllToAllvPlan} lists, else a group
-     * of {@code ncclSend} and {@code ncclRecv}.
+     * not compare; use it if all ranks are known to agree. C functions: {@code ncclAlltoAllv} of VCCL or RCCL in the
+     * cases that {@link AllToAllvPlan} lists, else a group of {@code ncclSend} and {@code ncclRecv}.
      *
      * @param <T> the type of the elements
      * @param send the elements for all ranks
@@ -1552,21 +1336,15 @@ public final class Communicator implements AutoCloseable {
             long[] recvDisplacements,
             CudaStream stream) {
         allToAllvOperations.exchange(
-                send.nativeBuffer,
-                sendCounts,
-                sendDisplacements,
-                recv.nativeBuffer,
-                recvCounts,
-                recvDisplacements,
+                new Blocks(send.nativeBuffer, sendCounts, sendDisplacements),
+                new Blocks(recv.nativeBuffer, recvCounts, recvDisplacements),
                 stream.nativeStream);
     }
 
     /**
      * As {@link #allToAllv(DeviceBuffer, long[], long[], DeviceBuffer, long[], long[], CudaStream)} without comparing
      * the counts across ranks. If ranks disagree, they wait for each other forever. The arguments of this rank are
-     * checked.
-     *
-     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}; transfers of 0 elements are omitted.
+     * checked. C functions: a group of {@code ncclSend} and {@code ncclRecv}; transfers of 0 elements are omitted.
      *
      * @param <T> the type of the elements
      * @param send the elements for all ranks
@@ -1576,7 +1354,6 @@ public final class Communicator implements AutoCloseable {
      * @param recvCounts the number of elements from each rank
      * @param recvDisplacements the index in recv of the first element from each rank; the blocks must not overlap
      * @param stream the stream
-     * @throws IndexOutOfBoundsException if a block is not within its buffer
      */
     public <T extends Element> void allToAllvUnchecked(
             DeviceBuffer<T> send,
@@ -1587,20 +1364,15 @@ public final class Communicator implements AutoCloseable {
             long[] recvDisplacements,
             CudaStream stream) {
         composed.allToAllv(
-                send.nativeBuffer,
-                sendCounts,
-                sendDisplacements,
-                recv.nativeBuffer,
-                recvCounts,
-                recvDisplacements,
+                new Blocks(send.nativeBuffer, sendCounts, sendDisplacements),
+                new Blocks(recv.nativeBuffer, recvCounts, recvDisplacements),
                 stream.nativeStream);
     }
 
     /**
      * Creates a plan of an all-to-all on which all ranks agree, and which can run any number of times. Collective;
-     * waits for the other ranks. In an open group, the plan is pending until the launch of the group.
-     *
-     * <p>C function: {@code ncclAllGather}, on {@link #stream()}.
+     * waits for the other ranks. In an open group, the plan is pending until the launch of the group. C function:
+     * {@code ncclAllGather}, on {@link #stream()}.
      *
      * @param <T> the type of the elements
      * @param send the elements for all ranks
@@ -1610,9 +1382,6 @@ public final class Communicator implements AutoCloseable {
      * @param recvCounts the number of elements from each rank
      * @param recvDisplacements the index in recv of the first element from each rank; the blocks must not overlap
      * @return the plan, closed by the caller or with the communicator
-     * @throws IllegalArgumentException if ranks disagree on counts or types; thrown on all ranks
-     * @throws IndexOutOfBoundsException if a block is not within its buffer
-     * @throws IllegalStateException also if another rank has wrong arguments
      */
     public <T extends Element> AllToAllvPlan<T> planAllToAllv(
             DeviceBuffer<T> send,
@@ -1622,14 +1391,13 @@ public final class Communicator implements AutoCloseable {
             long[] recvCounts,
             long[] recvDisplacements) {
         return new AllToAllvPlan<>(allToAllvOperations.plan(
-                send.nativeBuffer, sendCounts, sendDisplacements, recv.nativeBuffer, recvCounts, recvDisplacements));
+                new Blocks(send.nativeBuffer, sendCounts, sendDisplacements),
+                new Blocks(recv.nativeBuffer, recvCounts, recvDisplacements)));
     }
 
     /**
      * As {@link #allToAllv(DeviceBuffer, long[], long[], DeviceBuffer, long[], long[], CudaStream)} with the arguments
-     * of a plan, which are not compared again. Collective, in stream order.
-     *
-     * <p>C functions: see {@link AllToAllvPlan}.
+     * of a plan, which are not compared again. Collective, in stream order. C functions: see {@link AllToAllvPlan}.
      *
      * @param <T> the type of the elements
      * @param plan a plan of this communicator
@@ -1664,7 +1432,6 @@ public final class Communicator implements AutoCloseable {
      * @throws IndexOutOfBoundsException if the range is not within the window, which has the same size on all ranks
      * @throws IllegalArgumentException also if the elements are not in such a window
      * @throws IllegalStateException also if the window is pending or closed
-     * @throws NcclLibraryException if the library lacks the function
      */
     public <T extends Element> void putSignal(
             DeviceBuffer<T> elements, Window window, long offset, int peer, CudaStream stream) {
@@ -1672,13 +1439,11 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Raises a signal on another rank, after earlier puts to it. One-sided, in stream order. Needs no window.
-     *
-     * <p>C function: {@code ncclSignal}, since NCCL 2.29.2.
+     * Raises a signal on another rank, after earlier puts to it. One-sided, in stream order. Needs no window. C
+     * function: {@code ncclSignal}, since NCCL 2.29.2.
      *
      * @param peer the other rank, or this rank
      * @param stream the stream
-     * @throws NcclLibraryException if the library lacks the function
      */
     public void signal(int peer, CudaStream stream) {
         oneSidedOperations.signal(peer, stream.nativeStream);
@@ -1689,7 +1454,6 @@ public final class Communicator implements AutoCloseable {
      *
      * @param peer the rank that raises the signal, possibly this rank
      * @param stream the stream
-     * @throws NcclLibraryException if the library lacks the function
      */
     public void waitSignal(int peer, CudaStream stream) {
         checks.peer("peer", peer);
@@ -1697,16 +1461,14 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Makes the stream wait until other ranks have raised signals at this rank by {@link #putSignal} or
-     * {@link #signal}: from each rank the given number, in addition to the signals of earlier waits. In stream order.
-     * After the wait, the elements that were put before the signals can be read.
-     *
-     * <p>C function: {@code ncclWaitSignal}, since NCCL 2.29.2.
+     * Makes the stream wait until other ranks have raised signals at this rank by {@link #putSignal} or {@link
+     * #signal}: from each rank the given number, in addition to the signals of earlier waits. In stream order. After
+     * the wait, the elements that were put before the signals can be read. C function: {@code ncclWaitSignal}, since
+     * NCCL 2.29.2.
      *
      * @param stream the stream
      * @param waits the signals to wait for, at least one
      * @throws IllegalArgumentException also if waits is empty, or has an index or a context that NCCL does not support
-     * @throws NcclLibraryException if the library lacks the function
      */
     public void waitSignal(CudaStream stream, SignalWait... waits) {
         oneSidedOperations.waitSignal(stream.nativeStream, waits);
@@ -1724,14 +1486,6 @@ public final class Communicator implements AutoCloseable {
 
     CommunicatorCore core() {
         return core;
-    }
-
-    CommunicatorWindows windows() {
-        return windows;
-    }
-
-    FailurePolicy policy() {
-        return policy;
     }
 
     /** {@return a description: "communicator 'gradients' (rank 0 of 4 on CUDA device 0)"} */

@@ -65,6 +65,14 @@
  * });
  * }</pre>
  *
+ * <p><b>Virtual threads</b> may use a communicator. With the host engine, their number is not limited: a platform thread
+ * makes the calls that wait for other ranks, which takes tens of microseconds more in the default stream. On a GPU, the
+ * virtual thread makes the call and holds its carrier until NCCL returns; NCCL returns at once, except from the first
+ * operation of a kind, in which it connects the ranks. Therefore the number of ranks of one process in virtual threads
+ * must not exceed the number of carriers (the system property {@code jdk.virtualThreadScheduler.parallelism}, by default
+ * the number of processors); otherwise the ranks wait for each other until the deadline, and the message of the exception
+ * says so.
+ *
  * <p><b>Failures.</b> Misuse throws before NCCL is called, and changes nothing. If a rank is lost or late, every call
  * that waits for it throws a {@link io.github.nccl4j.highlevel.NcclRemoteException} or a {@link
  * io.github.nccl4j.highlevel.NcclTimeoutException}. The {@link io.github.nccl4j.highlevel.FailurePolicy} decides what

@@ -9,6 +9,7 @@ import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.cuda.NativeBuffer;
 import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.internal.operation.OperationKind;
+import io.github.nccl4j.internal.submission.Blocks;
 import io.github.nccl4j.internal.submission.ComposedOperations;
 import io.github.nccl4j.internal.submission.OperationChecks;
 import io.github.nccl4j.internal.submission.OperationSubmitter;
@@ -47,11 +48,11 @@ class ComposedOperationsTest {
         Rank(Communicator communicator) {
             this.communicator = communicator;
             CommunicatorCore core = communicator.core();
-            OperationChecks checks = new OperationChecks(core, communicator.windows());
+            OperationChecks checks = new OperationChecks(core, communicator.windows);
             operations = new ComposedOperations(
                     core,
                     checks,
-                    new OperationSubmitter(core, checks, communicator.windows(), CollectiveConfig.EMPTY.call));
+                    new OperationSubmitter(core, checks, communicator.windows, CollectiveConfig.EMPTY.call));
             rank = communicator.rank();
             reset();
         }
@@ -246,7 +247,7 @@ class ComposedOperationsTest {
             // Blocks that are only read may overlap.
             long[] from = {0, r.rank > 0 ? 1 : 0, 2};
             long[] to = {0, 2, 5};
-            r.operations.allToAllv(r.send, counts, from, r.recv, counts, to, STREAM);
+            r.operations.allToAllv(new Blocks(r.send, counts, from), new Blocks(r.recv, counts, to), STREAM);
             int[] expected = new int[5 + r.rank + 2];
             Arrays.fill(expected, -1);
             for (int source = 0; source < RANKS; source++) {
@@ -306,7 +307,8 @@ class ComposedOperationsTest {
             more[r.rank] = 3;
             r.refused(
                     "recvCounts[rank()] must be sendCounts[rank()]: 3 != 2",
-                    () -> o.allToAllv(r.send, counts, places, r.recv, more, row(0, 4, 8), STREAM));
+                    () -> o.allToAllv(
+                            new Blocks(r.send, counts, places), new Blocks(r.recv, more, row(0, 4, 8)), STREAM));
             r.refused(
                     "recv.length() must be send.length(): 4 != 6",
                     () -> o.replace(OperationKind.ALL_TO_ALL, r.send.slice(0, 6), r.recv.slice(0, 4), 0, STREAM));
@@ -325,13 +327,21 @@ class ComposedOperationsTest {
             String blocks = "recv blocks must not overlap: ";
             r.refused(blocks, () -> o.gatherv(two, r.recv, counts, places, r.rank, STREAM));
             r.refused(blocks, () -> o.allGatherv(two, r.recv, counts, places, STREAM));
-            r.refused(blocks, () -> o.allToAllv(r.send, counts, apart, r.recv, counts, places, STREAM));
+            r.refused(
+                    blocks,
+                    () -> o.allToAllv(new Blocks(r.send, counts, apart), new Blocks(r.recv, counts, places), STREAM));
             Class<IndexOutOfBoundsException> out = IndexOutOfBoundsException.class;
             r.refused(out, "recv", () -> o.gatherv(two, r.recv, counts, beyond, r.rank, STREAM));
             r.refused(out, "recv", () -> o.allGatherv(two, r.recv, counts, beyond, STREAM));
             r.refused(out, "send", () -> o.scatterv(r.send, counts, beyond, r.recv.slice(0, 2), r.rank, STREAM));
-            r.refused(out, "send", () -> o.allToAllv(r.send, counts, beyond, r.recv, counts, apart, STREAM));
-            r.refused(out, "recv", () -> o.allToAllv(r.send, counts, apart, r.recv, counts, beyond, STREAM));
+            r.refused(
+                    out,
+                    "send",
+                    () -> o.allToAllv(new Blocks(r.send, counts, beyond), new Blocks(r.recv, counts, apart), STREAM));
+            r.refused(
+                    out,
+                    "recv",
+                    () -> o.allToAllv(new Blocks(r.send, counts, apart), new Blocks(r.recv, counts, beyond), STREAM));
             r.refused(
                     "send.length() must be the sum of the counts: 12 != 6",
                     () -> o.reduceScatterv(r.send, r.recv.slice(0, 2), counts, ReduceOp.SUM.operator, STREAM));
@@ -355,7 +365,9 @@ class ComposedOperationsTest {
             r.refused(OVERLAP, () -> o.allGatherv(odd, r.recv, counts, places, STREAM));
             r.refused(OVERLAP, () -> o.reduceScatterv(six, odd, counts, ReduceOp.SUM.operator, STREAM));
             r.refused(OVERLAP, () -> o.sendRecv(odd, r.rank, r.recv.slice(2, 2), r.rank, STREAM));
-            r.refused(OVERLAP, () -> o.allToAllv(r.recv, counts, places, r.recv, counts, places, STREAM));
+            r.refused(
+                    OVERLAP,
+                    () -> o.allToAllv(new Blocks(r.recv, counts, places), new Blocks(r.recv, counts, places), STREAM));
         });
     }
 
@@ -388,8 +400,8 @@ class ComposedOperationsTest {
                     () -> o.allGatherv(open, closed, none, none, STREAM),
                     () -> o.reduceScatterv(closed, open, none, ReduceOp.SUM.operator, STREAM),
                     () -> o.reduceScatterv(open, closed, none, ReduceOp.SUM.operator, STREAM),
-                    () -> o.allToAllv(closed, none, none, open, none, none, STREAM),
-                    () -> o.allToAllv(open, none, none, closed, none, none, STREAM));
+                    () -> o.allToAllv(new Blocks(closed, none, none), new Blocks(open, none, none), STREAM),
+                    () -> o.allToAllv(new Blocks(open, none, none), new Blocks(closed, none, none), STREAM));
             for (Runnable call : calls) {
                 r.refused(IllegalStateException.class, "", call);
             }

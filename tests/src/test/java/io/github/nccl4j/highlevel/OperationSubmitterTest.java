@@ -80,7 +80,7 @@ class OperationSubmitterTest {
             closed.close();
             CommunicatorCore core = communicator.core();
             OperationSubmitter operations =
-                    new OperationSubmitter(core, null, communicator.windows(), CollectiveConfig.EMPTY.call);
+                    new OperationSubmitter(core, null, communicator.windows, CollectiveConfig.EMPTY.call);
             Operation put = new Operation()
                     .set(OperationKind.Code.PUT_SIGNAL, first.address(), 0, 1, DataType.INT32.code(), 0, 0, 0, 0);
             for (List<NativeWindow> windows : List.of(

@@ -26,14 +26,13 @@ class WindowLookupTest {
             Window symmetric = communicator.registerWindow(first, WindowFlag.COLL_SYMMETRIC);
             Window plain = communicator.registerWindow(second);
             Window part = communicator.registerWindow(third.slice(0, 100), WindowFlag.COLL_SYMMETRIC);
-            assertEquals(symmetric.nativeWindow, communicator.windows().symmetricWindowOf(first.nativeBuffer));
+            assertEquals(symmetric.nativeWindow, communicator.windows.symmetricWindowOf(first.nativeBuffer));
             assertEquals(
-                    symmetric.nativeWindow,
-                    communicator.windows().symmetricWindowOf(first.slice(1023, 1).nativeBuffer));
-            assertNull(communicator.windows().symmetricWindowOf(second.nativeBuffer));
-            assertNull(communicator.windows().symmetricWindowOf(third.nativeBuffer));
-            assertEquals(part.nativeWindow, communicator.windows().symmetricWindowOf(third.slice(50, 50).nativeBuffer));
-            assertNull(communicator.windows().symmetricWindowOf(third.slice(50, 51).nativeBuffer));
+                    symmetric.nativeWindow, communicator.windows.symmetricWindowOf(first.slice(1023, 1).nativeBuffer));
+            assertNull(communicator.windows.symmetricWindowOf(second.nativeBuffer));
+            assertNull(communicator.windows.symmetricWindowOf(third.nativeBuffer));
+            assertEquals(part.nativeWindow, communicator.windows.symmetricWindowOf(third.slice(50, 50).nativeBuffer));
+            assertNull(communicator.windows.symmetricWindowOf(third.slice(50, 51).nativeBuffer));
             assertTrue(plain.nativeWindow.covers(second.address(), 4096));
             assertFalse(plain.nativeWindow.covers(second.address(), 4097));
             assertFalse(plain.nativeWindow.covers(second.address() - 1, 1));
@@ -42,8 +41,8 @@ class WindowLookupTest {
                     DeviceBuffer.wrap(new Device(new NativeDevice(0, 0)), ElementType.INT32, first.address(), 1024);
             assertFalse(symmetric.contains(elsewhere), "the same address on another device");
             symmetric.close();
-            assertNull(communicator.windows().symmetricWindowOf(first.nativeBuffer));
-            assertEquals(part.nativeWindow, communicator.windows().symmetricWindowOf(third.slice(0, 1).nativeBuffer));
+            assertNull(communicator.windows.symmetricWindowOf(first.nativeBuffer));
+            assertEquals(part.nativeWindow, communicator.windows.symmetricWindowOf(third.slice(0, 1).nativeBuffer));
         }
     }
 }

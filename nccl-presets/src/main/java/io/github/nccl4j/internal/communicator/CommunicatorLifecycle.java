@@ -141,9 +141,13 @@ public final class CommunicatorLifecycle {
     }
 
     /** As {@link #abort}, because the program of this rank has failed: the others are told when its process ends. */
-    public void abortAfterFailure() {
+    public void abortAfter(Throwable failure) {
         ownFailure = true;
-        abort();
+        try {
+            abort();
+        } catch (RuntimeException e) {
+            failure.addSuppressed(e);
+        }
     }
 
     /** Aborts the communicator. May be called from any thread, also during another thread's call. */

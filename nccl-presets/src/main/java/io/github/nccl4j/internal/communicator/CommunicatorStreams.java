@@ -3,6 +3,7 @@ package io.github.nccl4j.internal.communicator;
 import io.github.nccl4j.internal.cuda.NativeDevice;
 import io.github.nccl4j.internal.cuda.NativeEvent;
 import io.github.nccl4j.internal.cuda.NativeStream;
+import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.internal.threads.Suppressed;
 import java.util.ArrayDeque;
 import java.util.Deque;
@@ -53,6 +54,16 @@ public final class CommunicatorStreams {
     private void chain(NativeStream first, NativeStream then) {
         order.record(first);
         then.waitFor(order);
+    }
+
+    /** As {@link #mark} with the gate's pass. */
+    public StreamWork markAlone(NativeStream stream) {
+        Gate.Pass pass = core.gate().enter();
+        try {
+            return mark(stream);
+        } finally {
+            pass.leave();
+        }
     }
 
     /** Marks the end of the present work of a stream, which includes the last recorded operation. */

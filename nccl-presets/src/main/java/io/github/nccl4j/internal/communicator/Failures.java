@@ -95,6 +95,15 @@ public final class Failures implements PendingOperations.Owner {
         return thrown;
     }
 
+    /** Returns the first failure, which counts as told; null if there is none. */
+    public NcclException tellFirst() {
+        NcclException first = first();
+        if (first != null) {
+            told = true;
+        }
+        return first;
+    }
+
     public void setTold() {
         told = true;
     }

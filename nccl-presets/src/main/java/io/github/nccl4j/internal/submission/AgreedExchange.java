@@ -77,22 +77,13 @@ public final class AgreedExchange implements AutoCloseable {
     }
 
     /** Creates a plan from this rank's arguments; the exchange reports wrong arguments. */
-    public static AgreedExchange of(
-            AllToAllvOperations operations,
-            NativeBuffer send,
-            long[] sendCounts,
-            long[] sendDisplacements,
-            NativeBuffer recv,
-            long[] recvCounts,
-            long[] recvDisplacements) {
+    public static AgreedExchange of(AllToAllvOperations operations, Blocks send, Blocks recv) {
         AgreedExchange plan = new AgreedExchange(operations);
         try {
-            operations.checks().separate(send, recv);
-            int rank = plan.core.rank();
-            int size = plan.size;
-            plan.sends = BlockLayout.ofRank("send", sendCounts, sendDisplacements, rank, size, send.length, false);
-            plan.receives = BlockLayout.ofRank("recv", recvCounts, recvDisplacements, rank, size, recv.length, true);
-            plan.pin(send, recv);
+            operations.checks().separate(send.buffer(), recv.buffer());
+            plan.sends = send.layout("send", plan.core, false);
+            plan.receives = recv.layout("recv", plan.core, true);
+            plan.pin(send.buffer(), recv.buffer());
         } catch (RuntimeException e) {
             // The other ranks wait for this rank: the exchange reports the problem first, and throws it afterwards.
             plan.problem = e;

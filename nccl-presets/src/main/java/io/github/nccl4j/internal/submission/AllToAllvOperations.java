@@ -2,7 +2,6 @@ package io.github.nccl4j.internal.submission;
 
 import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.communicator.CommunicatorStreams;
-import io.github.nccl4j.internal.cuda.NativeBuffer;
 import io.github.nccl4j.internal.cuda.NativeStream;
 
 /**
@@ -20,35 +19,21 @@ public record AllToAllvOperations(
         ExchangeBuffers buffers) {
 
     /** Exchanges the counts of the ranks and then the elements; not in a group. */
-    public void exchange(
-            NativeBuffer send,
-            long[] sendCounts,
-            long[] sendDisplacements,
-            NativeBuffer recv,
-            long[] recvCounts,
-            long[] recvDisplacements,
-            NativeStream stream) {
+    public void exchange(Blocks send, Blocks recv, NativeStream stream) {
         checks.stream(stream);
         if (Batch.current() != null) {
             throw new IllegalStateException(
                     "in a group, allToAllv needs a plan: the ranks can't compare their counts there");
         }
-        try (AgreedExchange plan = plan(send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements)) {
+        try (AgreedExchange plan = plan(send, recv)) {
             exchange(plan, stream);
         }
     }
 
     /** Creates a plan on which all ranks agree: at once, or at the launch of the open group. */
-    public AgreedExchange plan(
-            NativeBuffer send,
-            long[] sendCounts,
-            long[] sendDisplacements,
-            NativeBuffer recv,
-            long[] recvCounts,
-            long[] recvDisplacements) {
+    public AgreedExchange plan(Blocks send, Blocks recv) {
         core.requireOpen();
-        AgreedExchange plan =
-                AgreedExchange.of(this, send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements);
+        AgreedExchange plan = AgreedExchange.of(this, send, recv);
         plan.exchange();
         return plan;
     }

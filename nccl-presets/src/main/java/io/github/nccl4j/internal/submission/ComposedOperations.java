@@ -198,23 +198,15 @@ public final class ComposedOperations {
         }
     }
 
-    public void allToAllv(
-            NativeBuffer send,
-            long[] sendCounts,
-            long[] sendDisplacements,
-            NativeBuffer recv,
-            long[] recvCounts,
-            long[] recvDisplacements,
-            NativeStream stream) {
-        checks.each(send, recv, stream);
-        OperationChecks.disjoint(send, recv);
-        int size = core.size();
+    public void allToAllv(Blocks send, Blocks recv, NativeStream stream) {
+        checks.each(send.buffer(), recv.buffer(), stream);
+        OperationChecks.disjoint(send.buffer(), recv.buffer());
         int rank = core.rank();
-        BlockLayout sends = BlockLayout.ofRank("send", sendCounts, sendDisplacements, rank, size, send.length, false);
-        BlockLayout receives = BlockLayout.ofRank("recv", recvCounts, recvDisplacements, rank, size, recv.length, true);
+        BlockLayout sends = send.layout("send", core, false);
+        BlockLayout receives = recv.layout("recv", core, true);
         OperationChecks.equal(
                 "recvCounts[rank()]", receives.counts()[rank], "sendCounts[rank()]", sends.counts()[rank]);
-        exchangeBlocks(send, sends, recv, receives, stream);
+        exchangeBlocks(send.buffer(), sends, recv.buffer(), receives, stream);
     }
 
     /** Makes all sends and receives of an all-to-all whose arguments were checked. */
