@@ -450,15 +450,16 @@ class Fuzzer {
     return 1;
   }
 
-  /** Messages for the server of an id. */
+  /** Messages for the server of an id, in half of the steps from other hosts. */
   int server() {
-    ncclUniqueId id = makeUniqueId();
+    bool network = mutate_.draw(2) == 0;
+    ncclUniqueId id = makeUniqueId(network ? Reach::OtherHosts : Reach::OwnHost);
     UniqueIdLayout layout;
     memcpy(&layout, id.internal, sizeof layout);
     std::vector<Fd> ranks(1 + mutate_.draw(3));
     int messages = 0;
     for (size_t rank = 0; rank < ranks.size(); rank++) {
-      if (!connectProven(layout.secret, socketName(layout.name), 5, ranks[rank])) continue;
+      if (!connectProven(layout.secret, socketName(layout.name), 5, ranks[rank], network ? &layout.address : nullptr)) continue;
       Hello hello;
       hello.rank = static_cast<int>(rank);
       hello.ranks = static_cast<int>(ranks.size());
@@ -470,7 +471,8 @@ class Fuzzer {
     }
     // A process without the secret.
     Fd stranger;
-    if (connectTo(socketName(layout.name), stranger) == Connect::Done) {
+    if (network) stranger = connectTo(layout.address);
+    if (network || connectTo(socketName(layout.name), stranger) == Connect::Done) {
       write(stranger, mutate_.changed(bytesOf(Greeting::make())));
       messages++;
     }
@@ -480,9 +482,12 @@ class Fuzzer {
     return messages;
   }
 
-  /** A server, and a higher rank, for a rank that joins. */
+  /** A server, and a higher rank, for a rank that joins. In half of the steps the higher rank is on another host. */
   int rank() {
+    bool network = mutate_.draw(2) == 0;
     UniqueIdLayout layout = UniqueIdLayout::make();
+    // The rank then listens in the network, too.
+    if (network) layout.address = ownInterface().address;
     Fd listener = listenAt(socketName(layout.name));
     std::thread serves([&] {
       Fd client;
@@ -497,22 +502,23 @@ class Fuzzer {
       }
       TableEntry entries[2];
       for (TableEntry& entry : entries) entry.host = hostNumber();
+      if (network) entries[1].host++;
       Answer table{AnswerKind::Table, sizeof entries};
-      Fd pairs[2];
+      Fd pairs[3];
       write(client, mutate_.changed(bytesOf(table) + bytesOf(entries)));
-      for (uint32_t control : {0, 1}) {
-        if (!connectProven(layout.secret, socketName(hello.listener), 0.05, pairs[control])) continue;
+      for (uint32_t kind = 0; kind < (network ? 3 : 2); kind++) {
+        std::string name = socketName(hello.listener);
+        if (!connectProven(layout.secret, name, 0.05, pairs[kind], network ? &hello.address : nullptr)) continue;
         PairHello first;
         first.from = 1;
-        first.kind = static_cast<PairKind>(control);
-        first.shared = 1 - control;
-        std::string bytes = bytesOf(first);
-        Fd memory = MemoryChannel::newMemory(mutate_.draw(4) == 0 ? 4096 : MemoryChannel::ringBytes(2));
-        bytes = mutate_.changed(bytes);
-        if (control == 0 && !bytes.empty()) {
+        first.kind = static_cast<PairKind>(kind);
+        first.shared = !network && kind == 0;
+        std::string bytes = mutate_.changed(bytesOf(first));
+        if (first.shared != 0 && !bytes.empty()) {
+          Fd memory = MemoryChannel::newMemory(mutate_.draw(4) == 0 ? 4096 : MemoryChannel::ringBytes(2));
           sendWithDescriptor(pairs[0].get(), bytes.data(), bytes.size(), memory.get());
         } else {
-          write(pairs[control], bytes);
+          write(pairs[kind], bytes);
         }
       }
       Answer last{mutate_.draw(2) == 0 ? AnswerKind::Go : AnswerKind::Error, 0};
@@ -544,6 +550,8 @@ int main(int argc, char** argv) {
     fprintf(stderr, "fuzz-wire: expected SECONDS MESSAGES [SEED]\n");
     return 1;
   }
+  // Ranks of other hosts are connected by the loopback interface.
+  setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
   double end = now() + atof(argv[1]);
   long wanted = atol(argv[2]);
   unsigned seed = argc > 3 ? static_cast<unsigned>(atol(argv[3])) : static_cast<unsigned>(now() * 1e3);
