@@ -3,8 +3,9 @@
 //     stress SECONDS [SEED]
 //
 // Each round creates communicators and runs the same random calls at all ranks: collectives, groups of sends and receives,
-// puts, splits, in the default stream and in created ones. In some rounds a thread that belongs to no rank aborts one of
-// them in the middle, or revokes its communicator. Rounds without that check every result. Prints the number of rounds.
+// puts, splits, in the default stream and in created ones. In some rounds the ranks are on two hosts, as they believe, and use
+// TCP. In some rounds a thread that belongs to no rank aborts one of them in the middle, or revokes its communicator. Rounds
+// without that check every result. Prints the number of rounds.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,8 +53,8 @@ struct WindowMemory {
 /** The calls of one rank. All ranks draw the same numbers. */
 class Rank {
  public:
-  Rank(ncclComm_t comm, int rank, int ranks, unsigned seed, bool disturbed, int ancestors = 0)
-      : comm_(comm), rank_(rank), ranks_(ranks), random_(seed), disturbed_(disturbed), ancestors_(ancestors) {}
+  Rank(ncclComm_t comm, int rank, int ranks, unsigned seed, bool disturbed, bool onOneHost, int ancestors = 0)
+      : comm_(comm), rank_(rank), ranks_(ranks), random_(seed), disturbed_(disturbed), onOneHost_(onOneHost), ancestors_(ancestors) {}
 
   /** Runs some calls; false after a failure. */
   bool run(int calls) {
@@ -84,7 +85,8 @@ class Rank {
       case 3: return messages(count);
       case 4: return reduceScatter(count);
       case 5: return split();
-      case 6: return bufferedSends();
+      // Shared memory alone has room for them.
+      case 6: return onOneHost_ ? bufferedSends() : messages(count);
       default: return puts();
     }
   }
@@ -173,7 +175,7 @@ class Rank {
     int rank = 0, ranks = 0;
     ncclCommUserRank(child, &rank);
     ncclCommCount(child, &ranks);
-    bool lives = Rank(child, rank, ranks, static_cast<unsigned>(draw(1000)), disturbed_, ancestors_ + 1).run(3);
+    bool lives = Rank(child, rank, ranks, static_cast<unsigned>(draw(1000)), disturbed_, onOneHost_, ancestors_ + 1).run(3);
     if (disturbed_) {
       ncclCommAbort(child);
     } else {
@@ -214,9 +216,27 @@ class Rank {
   const int ranks_;
   Random random_;
   const bool disturbed_;
+  const bool onOneHost_;
   const int ancestors_;
   cudaStream_t stream_ = nullptr;
 };
+
+/** Creates the communicator of all ranks; every second rank is on another host. */
+ncclResult_t initOnTwoHosts(std::vector<ncclComm_t>& comms) {
+  ncclUniqueId id;
+  setenv("NCCL_HOSTID", "first", 1);
+  ncclResult_t result = ncclGetUniqueId(&id);
+  if (result != ncclSuccess) return result;
+  ncclGroupStart();
+  for (size_t rank = 0; rank < comms.size(); rank++) {
+    // Read before the call returns.
+    setenv("NCCL_HOSTID", rank % 2 == 0 ? "first" : "second", 1);
+    ncclCommInitRank(&comms[rank], static_cast<int>(comms.size()), id, static_cast<int>(rank));
+  }
+  result = ncclGroupEnd();
+  unsetenv("NCCL_HOSTID");
+  return result;
+}
 
 void round(unsigned seed) {
   Random random(seed);
@@ -226,18 +246,20 @@ void round(unsigned seed) {
   int victim = static_cast<int>(random() % static_cast<unsigned>(ranks));
   bool revokes = random() % 2 == 0;
   long patience = static_cast<long>(random() % 20'000'000);
+  bool onTwoHosts = random() % 3 == 0;
 
   std::vector<std::vector<ncclComm_t>> comms(static_cast<size_t>(communicators));
   for (std::vector<ncclComm_t>& one : comms) {
     one.resize(static_cast<size_t>(ranks));
-    if (ncclCommInitAll(one.data(), ranks, nullptr) != ncclSuccess) giveUp("CommInitAll");
+    if (onTwoHosts && initOnTwoHosts(one) != ncclSuccess) giveUp("CommInitRank");
+    if (!onTwoHosts && ncclCommInitAll(one.data(), ranks, nullptr) != ncclSuccess) giveUp("CommInitAll");
   }
   std::vector<std::thread> threads;
   for (size_t at = 0; at < comms.size(); at++) {
     for (int rank = 0; rank < ranks; rank++) {
       ncclComm_t comm = comms[at][static_cast<size_t>(rank)];
       threads.emplace_back([=] {
-        if (!Rank(comm, rank, ranks, seed + static_cast<unsigned>(at), disturbed).run(8) || disturbed) {
+        if (!Rank(comm, rank, ranks, seed + static_cast<unsigned>(at), disturbed, !onTwoHosts).run(8) || disturbed) {
           // Another thread may abort this rank at the same time.
           ncclCommAbort(comm);
         } else if (ncclCommDestroy(comm) != ncclSuccess) {
@@ -266,6 +288,7 @@ int main(int argc, char** argv) {
   if (argc < 2) giveUp("expected SECONDS [SEED]");
   // A rank that leaves in the middle of a split is missed at this deadline.
   setenv("NCCL4J_HOST_INIT_TIMEOUT", "3", 0);
+  setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
   double end = seconds() + atof(argv[1]);
   unsigned seed = argc > 2 ? static_cast<unsigned>(atol(argv[2])) : static_cast<unsigned>(time(nullptr));
   printf("stress: seed %u\n", seed);
