@@ -124,10 +124,11 @@ public enum Dlpack {
         Objects.requireNonNull(type, "type");
         DlpackTensor tensor = read(address);
         DataType wanted = type.dataType();
-        if (tensor.lanes() != 1 || tensor.code() != CODES.get(wanted) || tensor.bits() != wanted.size() * Byte.SIZE) {
+        DlpackTensor.Type found = tensor.type();
+        if (!found.equals(new DlpackTensor.Type(CODES.get(wanted), wanted.size() * Byte.SIZE, 1))) {
             throw new IllegalArgumentException("the tensor must be of type " + type + " (code " + CODES.get(wanted)
-                    + ", " + wanted.size() * Byte.SIZE + " bits): code " + tensor.code() + ", " + tensor.bits()
-                    + " bits, " + tensor.lanes() + " lanes");
+                    + ", " + wanted.size() * Byte.SIZE + " bits): code " + found.code() + ", " + found.bits()
+                    + " bits, " + found.lanes() + " lanes");
         }
         long length = tensor.length();
         Device device = deviceOf(tensor);

@@ -89,11 +89,18 @@ public final class FlightRecorder {
                     entry.sequence(),
                     entry.group() == 0 ? OptionalInt.empty() : OptionalInt.of(entry.group()),
                     entry.function(),
-                    entry.count(),
-                    kind.hasElements() ? Optional.of(ElementType.values().get(entry.type())) : Optional.empty(),
-                    kind.reduces() ? Optional.of(Operator.nameOf(entry.op())) : Optional.empty(),
-                    kind.hasPeer() && entry.peer() >= 0 ? OptionalInt.of(entry.peer()) : OptionalInt.empty(),
-                    entry.stream(),
+                    entry.operation().elements().count(),
+                    kind.hasElements()
+                            ? Optional.of(ElementType.values()
+                                    .get(entry.operation().elements().type()))
+                            : Optional.empty(),
+                    kind.reduces()
+                            ? Optional.of(Operator.nameOf(entry.operation().op()))
+                            : Optional.empty(),
+                    kind.hasPeer() && entry.operation().peer() >= 0
+                            ? OptionalInt.of(entry.operation().peer())
+                            : OptionalInt.empty(),
+                    entry.operation().stream(),
                     time(entry.enqueued()),
                     time(entry.done()));
         }

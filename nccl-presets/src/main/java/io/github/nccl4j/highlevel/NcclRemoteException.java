@@ -32,7 +32,7 @@ public final class NcclRemoteException extends NcclResultException {
 
     NcclRemoteException(Failure failure) {
         super(failure);
-        lostRanks = failure.lost().stream().mapToInt(Integer::intValue).toArray();
+        lostRanks = failure.ranks().lost().stream().mapToInt(Integer::intValue).toArray();
     }
 
     /**

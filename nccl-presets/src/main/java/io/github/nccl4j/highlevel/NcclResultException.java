@@ -69,11 +69,11 @@ public sealed class NcclResultException extends NcclException
     NcclResultException(Failure failure) {
         super(failure.message());
         this.code = failure.result().code();
-        this.operation = failure.operation();
-        this.rank = failure.rank();
-        this.communicatorName = failure.communicatorName();
-        this.libraryPath = failure.libraryPath();
-        this.versionCode = failure.versionCode();
+        this.operation = failure.call().function();
+        this.rank = failure.call().rank();
+        this.communicatorName = failure.call().communicatorName();
+        this.libraryPath = failure.call().library().path();
+        this.versionCode = failure.call().library().versionCode();
         this.lastError = failure.lastError();
         this.warnings = List.copyOf(failure.warnings());
     }

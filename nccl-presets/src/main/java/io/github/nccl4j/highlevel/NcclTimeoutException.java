@@ -20,7 +20,8 @@ public final class NcclTimeoutException extends NcclResultException {
 
     NcclTimeoutException(Failure failure) {
         super(failure);
-        silentRanks = failure.silent().stream().mapToInt(Integer::intValue).toArray();
+        silentRanks =
+                failure.ranks().silent().stream().mapToInt(Integer::intValue).toArray();
     }
 
     /**

@@ -3,8 +3,8 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.communicator.Resource;
 import io.github.nccl4j.internal.cuda.NativeGraph;
-import io.github.nccl4j.internal.operation.Operation;
 import io.github.nccl4j.internal.submission.Batch;
+import io.github.nccl4j.internal.submission.Call;
 import io.github.nccl4j.internal.submission.CommunicatorWindows;
 import io.github.nccl4j.internal.submission.GroupScope;
 import io.github.nccl4j.internal.submission.OperationSubmitter;
@@ -91,7 +91,7 @@ public final class Plan implements AutoCloseable {
             throw new IllegalStateException(
                     this + " was created before a window was registered: create the plan again");
         }
-        Operation only = recorded.only();
+        Call only = recorded.only();
         if (only != null && Batch.current() == null && NativeGraph.ofThread() == null) {
             recorded.checkMemory();
             resource.pin();

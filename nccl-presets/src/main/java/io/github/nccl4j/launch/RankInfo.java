@@ -290,7 +290,7 @@ public record RankInfo(
 
     /** The same values, for the layers below this one. */
     RankValues values() {
-        return new RankValues(
-                rank, worldSize, localRank, localWorldSize, masterAddress, masterPort, job, restart, source.launcher);
+        RankValues.Numbers numbers = new RankValues.Numbers(rank, worldSize, localRank, localWorldSize);
+        return new RankValues(numbers, masterAddress, masterPort, job, restart, source.launcher);
     }
 }

@@ -6,8 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.internal.communicator.CommunicatorCore;
-import io.github.nccl4j.internal.operation.Operation;
-import io.github.nccl4j.internal.operation.OperationKind;
+import io.github.nccl4j.internal.cuda.NativeBuffer;
 import io.github.nccl4j.internal.submission.ConfiguredCall;
 import io.github.nccl4j.internal.submission.NativeWindow;
 import io.github.nccl4j.internal.submission.OperationSubmitter;
@@ -81,13 +80,12 @@ class OperationSubmitterTest {
             CommunicatorCore core = communicator.core();
             OperationSubmitter operations =
                     new OperationSubmitter(core, null, communicator.windows, CollectiveConfig.EMPTY.call);
-            Operation put = new Operation()
-                    .set(OperationKind.Code.PUT_SIGNAL, first.address(), 0, 1, DataType.INT32.code(), 0, 0, 0, 0);
+            NativeBuffer elements = first.slice(0, 1).nativeBuffer;
             for (List<NativeWindow> windows : List.of(
                     List.of(open.nativeWindow, closed.nativeWindow), List.of(closed.nativeWindow, open.nativeWindow))) {
                 IllegalStateException refusal = assertThrows(
                         IllegalStateException.class,
-                        () -> operations.oneSided(put, STREAM.nativeStream, windows.get(0), windows.get(1), null));
+                        () -> operations.put(elements, windows.get(0), windows.get(1), 0, 0, STREAM.nativeStream));
                 assertEquals(closed + " is closed", refusal.getMessage());
             }
             assertEquals(0, communicator.flightRecorder().recorded());

@@ -98,10 +98,9 @@ public final class CommunicatorCore
     private final FlightRecord recorder;
     private final OwnedResources owned;
 
-    /** The open batch of this communicator, its index in the batch, and the pass that it holds until the batch ends. */
+    /** The open batch of this communicator, and the pass that it holds until the batch ends. */
     public volatile OpenGroup batch;
 
-    public int batchIndex;
     private Gate.Pass batchPass;
     /** The batch's number among the groups of this communicator, or 0. */
     private int batchGroup;
@@ -457,11 +456,10 @@ public final class CommunicatorCore
         return batchGroup;
     }
 
-    public void enterFor(OpenGroup joining, int index) {
+    public void enterFor(OpenGroup joining) {
         batchPass = gate.enter();
         batchGroup = 0;
         batch = joining;
-        batchIndex = index;
     }
 
     public void leaveBatch() {

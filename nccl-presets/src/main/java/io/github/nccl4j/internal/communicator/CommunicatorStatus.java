@@ -85,7 +85,7 @@ public final class CommunicatorStatus {
         if (current != null) {
             json.field("at", current.sequence())
                     .field("operation", current.call())
-                    .field("stream", "0x" + Long.toHexString(current.stream()))
+                    .field("stream", "0x" + Long.toHexString(current.operation().stream()))
                     .field("seconds", current.enqueued() == 0 ? null : seconds(now - current.enqueued()));
         }
         if (done != null) {

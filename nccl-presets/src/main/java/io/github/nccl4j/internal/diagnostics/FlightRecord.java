@@ -96,15 +96,21 @@ public final class FlightRecord {
         json.field("sequence", entry.sequence())
                 .field("group", entry.group() == 0 ? null : (Long) (long) entry.group())
                 .field("function", entry.function())
-                .field("count", entry.count())
+                .field("count", entry.operation().elements().count())
                 .field(
                         "type",
                         kind.hasElements()
-                                ? ElementType.values().get(entry.type()).toString()
+                                ? ElementType.values()
+                                        .get(entry.operation().elements().type())
+                                        .toString()
                                 : null)
-                .field("op", kind.reduces() ? Operator.nameOf(entry.op()) : null)
-                .field("peer", kind.hasPeer() && entry.peer() >= 0 ? (Long) (long) entry.peer() : null)
-                .field("stream", "0x" + Long.toHexString(entry.stream()))
+                .field("op", kind.reduces() ? Operator.nameOf(entry.operation().op()) : null)
+                .field(
+                        "peer",
+                        kind.hasPeer() && entry.operation().peer() >= 0
+                                ? (Long) (long) entry.operation().peer()
+                                : null)
+                .field("stream", "0x" + Long.toHexString(entry.operation().stream()))
                 .field("enqueued", time(entry.enqueued()))
                 .field("done", time(entry.done()));
     }
@@ -205,7 +211,7 @@ public final class FlightRecord {
         }
         // What was called before an operation of the stream that is done is done, too.
         long since = log.entries().stream()
-                .filter(entry -> entry.stream() == last.stream() && entry.done() != 0)
+                .filter(entry -> entry.operation().stream() == last.operation().stream() && entry.done() != 0)
                 .mapToLong(OperationLog.Entry::enqueued)
                 .max()
                 .orElse(0);
@@ -218,7 +224,7 @@ public final class FlightRecord {
                     && one.communicator.device().equals(communicator.device());
             if (ofThisRank
                     && other.sequence() > 0
-                    && other.stream() == last.stream()
+                    && other.operation().stream() == last.operation().stream()
                     && other.done() == 0
                     && other.enqueued() >= since) {
                 others.add(other.describe() + " of communicator " + one.communicator.identity());

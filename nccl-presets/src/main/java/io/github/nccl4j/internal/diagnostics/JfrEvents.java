@@ -204,15 +204,17 @@ public final class JfrEvents {
         event.function = entry.function();
         event.sequence = entry.sequence();
         event.group = entry.group();
-        event.count = entry.count();
+        event.count = entry.operation().elements().count();
         if (entry.kind().hasElements()) {
-            event.type = ElementType.values().get(entry.type()).toString();
+            event.type = ElementType.values()
+                    .get(entry.operation().elements().type())
+                    .toString();
         }
         if (entry.kind().reduces()) {
-            event.op = Operator.nameOf(entry.op());
+            event.op = Operator.nameOf(entry.operation().op());
         }
-        event.peer = entry.kind().hasPeer() ? entry.peer() : -1;
-        event.stream = entry.stream();
+        event.peer = entry.kind().hasPeer() ? entry.operation().peer() : -1;
+        event.stream = entry.operation().stream();
         event.commit();
     }
 

@@ -12,39 +12,55 @@ import java.util.function.Function;
  * Description of a failed call.
  *
  * @param result the result of the call
- * @param operation the C function
- * @param description the call with its arguments: "ncclSend of 1024 float32 to rank 3"
  * @param limit the timeout that was exceeded, or null
- * @param rank the rank that made the call, or -1
- * @param communicatorName the communicator's name, or empty
- * @param communicatorId the communicator's id, or empty
- * @param libraryPath the path of the library
- * @param versionCode the code from {@code ncclGetVersion}
- * @param library the library in words
  * @param lastError NCCL's text, or empty
  * @param warnings the last lines of NCCL's log
- * @param ranks the positions of other ranks, in sentences without the last period; or empty
  * @param tail further text for the message, or empty
- * @param silent the ranks that were asked and did not answer
- * @param lost the ranks that the store reports as lost
  */
 public record Failure(
         Result result,
-        String operation,
-        String description,
         Duration limit,
-        int rank,
-        String communicatorName,
-        String communicatorId,
-        String libraryPath,
-        int versionCode,
-        String library,
+        Call call,
+        Ranks ranks,
         String lastError,
         List<NcclLog.Line> warnings,
-        String ranks,
-        String tail,
-        List<Integer> silent,
-        List<Integer> lost) {
+        String tail) {
+    /**
+     * The call.
+     *
+     * @param function the C function
+     * @param description the call with its arguments: "ncclSend of 1024 float32 to rank 3"
+     * @param rank the rank that made the call, or -1
+     * @param communicatorName the communicator's name, or empty
+     * @param communicatorId the communicator's id, or empty
+     * @param library the library
+     */
+    public record Call(
+            String function,
+            String description,
+            int rank,
+            String communicatorName,
+            String communicatorId,
+            Library library) {}
+
+    /**
+     * The library that was called.
+     *
+     * @param path its path
+     * @param versionCode the code from {@code ncclGetVersion}
+     * @param text the library in words
+     */
+    public record Library(String path, int versionCode, String text) {}
+
+    /**
+     * The other ranks.
+     *
+     * @param positions their positions, in sentences without the last period; or empty
+     * @param silent the ranks that were asked and did not answer
+     * @param lost the ranks that the store reports as lost
+     */
+    public record Ranks(String positions, List<Integer> silent, List<Integer> lost) {}
+
     private static Function<Failure, NcclException> exceptions;
     private static WarningsOf log;
 
@@ -72,27 +88,27 @@ public record Failure(
     public String message() {
         StringBuilder text = new StringBuilder(
                 limit == null
-                        ? description + " failed"
-                        : "Timed out after " + Timeouts.text(limit) + " in " + description);
-        if (rank >= 0) {
-            text.append(" at rank ").append(rank);
+                        ? call.description + " failed"
+                        : "Timed out after " + Timeouts.text(limit) + " in " + call.description);
+        if (call.rank >= 0) {
+            text.append(" at rank ").append(call.rank);
         }
-        if (!communicatorName.isEmpty()) {
-            text.append(" of communicator '").append(communicatorName).append('\'');
-        } else if (!communicatorId.isEmpty()) {
-            text.append(" of communicator ").append(communicatorId);
+        if (!call.communicatorName.isEmpty()) {
+            text.append(" of communicator '").append(call.communicatorName).append('\'');
+        } else if (!call.communicatorId.isEmpty()) {
+            text.append(" of communicator ").append(call.communicatorId);
         }
         if (limit == null) {
             text.append(": ").append(result).append(", ").append(result.meaning());
         }
         text.append('.');
-        if (!ranks.isEmpty()) {
-            text.append(' ').append(ranks).append('.');
+        if (!ranks.positions.isEmpty()) {
+            text.append(' ').append(ranks.positions).append('.');
         }
         if (!lastError.isEmpty()) {
             text.append(" NCCL says: ").append(lastError);
         }
-        text.append(" [").append(library).append("]\n").append(result.advice());
+        text.append(" [").append(call.library.text).append("]\n").append(result.advice());
         // NCCL's last error is quoted above.
         warnings.stream()
                 .filter(warning -> !warning.text().equals(lastError))

@@ -92,23 +92,11 @@ public final class FailureReport {
     }
 
     private NcclResultException exception(Result result, Duration limit) {
-        Failure failure = new Failure(
-                result,
-                function,
-                description,
-                limit,
-                rank,
-                communicatorName,
-                communicatorId,
-                SystemText.text(library.path()),
-                NativeLibrary.versionCode(),
-                library.toString(),
-                messages.lastError(),
-                messages.warnings(),
-                ranks,
-                tail,
-                silent,
-                lost);
+        Failure.Library called =
+                new Failure.Library(SystemText.text(library.path()), NativeLibrary.versionCode(), library.toString());
+        Failure.Call call = new Failure.Call(function, description, rank, communicatorName, communicatorId, called);
+        Failure.Ranks others = new Failure.Ranks(ranks, silent, lost);
+        Failure failure = new Failure(result, limit, call, others, messages.lastError(), messages.warnings(), tail);
         return (NcclResultException) failure.toException();
     }
 }

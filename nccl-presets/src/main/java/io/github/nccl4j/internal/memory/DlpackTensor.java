@@ -9,23 +9,22 @@ import java.util.Arrays;
  * @param data the address of the memory
  * @param deviceType the kind of device
  * @param deviceId the number of the device
- * @param code the kind of the elements' type
- * @param bits the size of a lane
- * @param lanes the number of values of an element
+ * @param type the type of the elements
  * @param shape the sizes of the dimensions
  * @param strides the distances between neighbours in each dimension, in elements; null for a compact tensor
  * @param byteOffset the offset of the first element from the address, in bytes
  */
 public record DlpackTensor(
-        long data,
-        int deviceType,
-        int deviceId,
-        int code,
-        int bits,
-        int lanes,
-        long[] shape,
-        long[] strides,
-        long byteOffset) {
+        long data, int deviceType, int deviceId, Type type, long[] shape, long[] strides, long byteOffset) {
+    /**
+     * DLPack's {@code DLDataType}.
+     *
+     * @param code the kind of type
+     * @param bits the size of a lane
+     * @param lanes the number of values of an element
+     */
+    public record Type(int code, int bits, int lanes) {}
+
     public static final int BYTES = 48;
 
     public static final int CPU = 1;
@@ -46,9 +45,10 @@ public record DlpackTensor(
                 struct.getLong(at),
                 struct.getInt(at + 8),
                 struct.getInt(at + 12),
-                Byte.toUnsignedInt(struct.get(at + 20)),
-                Byte.toUnsignedInt(struct.get(at + 21)),
-                Short.toUnsignedInt(struct.getShort(at + 22)),
+                new Type(
+                        Byte.toUnsignedInt(struct.get(at + 20)),
+                        Byte.toUnsignedInt(struct.get(at + 21)),
+                        Short.toUnsignedInt(struct.getShort(at + 22))),
                 longs(struct.getLong(at + 24), dimensions),
                 strides == 0 ? null : longs(strides, dimensions),
                 struct.getLong(at + 40));

@@ -1,155 +1,55 @@
 package io.github.nccl4j.internal.operation;
 
-import io.github.nccl4j.internal.threads.Gate;
-
 /**
- * Description of one operation whose arguments have been checked: recorded, compared, called and named in messages by
- * this class. Reused by groups, which have one for each of their operations. Numbers only, so that filling it needs no
- * barrier of the garbage collector.
+ * An operation whose arguments have been checked: recorded, compared, called and named in messages by this record. The
+ * plain path passes the same numbers without one. The meaning of each is that of {@link OperationKind#call}.
  *
- * <p>For the thread that holds the gates of the communicators.
+ * @param code the code of the {@link OperationKind}, with {@link OperationKind#CONFIGURED} if the call has a configuration
+ * @param op the operator; the index of the signal; for WAIT_SIGNAL the number of descriptors
+ * @param peer the root or the other rank
+ * @param extra the offset of PUT_SIGNAL in bytes; for a call with a configuration the address of the configuration
+ * @param stream the native stream
  */
-public final class Operation {
-    /** The code of a call with results, which a {@link Deferred} describes. */
-    private static final int DEFERRED = -1;
-
-    /** The code of the {@link OperationKind}, with {@link OperationKind#CONFIGURED} if the call has a configuration. */
-    private int code;
-
-    /** The index of the communicator in its group. */
-    private int communicator;
-
-    /** The send buffer; the descriptors of WAIT_SIGNAL; for a call with results its index in the group. */
-    private long send;
-
-    /** The receive buffer; the window of PUT_SIGNAL. */
-    private long recv;
-
-    private long count;
-    private int type;
-
-    /** The operator; the index of the signal; for WAIT_SIGNAL the number of descriptors. */
-    private int op;
-
-    /** The root or the other rank. */
-    private int peer;
-
-    /** The offset of PUT_SIGNAL in bytes; for a call with a configuration the address of the configuration. */
-    private long extra;
-
-    private long stream;
-
+public record Operation(int code, Elements elements, int op, int peer, long extra, long stream) {
     /**
-     * Sets everything but the communicator, and returns this. The meaning of each argument is that of
-     * {@link OperationKind#call}.
+     * The elements of an operation.
+     *
+     * @param send the send buffer; the descriptors of WAIT_SIGNAL
+     * @param recv the receive buffer; the window of PUT_SIGNAL
+     * @param count as the C function counts them
+     * @param type the code of their type
      */
-    public Operation set(
-            int code, long send, long recv, long count, int type, int op, int peer, long extra, long stream) {
-        this.code = code;
-        this.send = send;
-        this.recv = recv;
-        this.count = count;
-        this.type = type;
-        this.op = op;
-        this.peer = peer;
-        this.extra = extra;
-        this.stream = stream;
-        return this;
+    public record Elements(long send, long recv, long count, int type) {
+        /** Those of an operation without elements. */
+        public static final Elements NONE = new Elements(0, 0, 0, 0);
     }
 
-    /** Adds a configuration, whose address is that of the native struct. */
-    public void configure(long struct) {
-        code |= OperationKind.CONFIGURED;
-        extra = struct;
+    /** An operation without a configuration and an offset. */
+    public static Operation of(OperationKind kind, Elements elements, Operator op, int peer, long stream) {
+        return new Operation(kind.code(), elements, op == null ? 0 : op.code, peer, 0, stream);
     }
 
-    /** Sets everything but the communicator to that of another operation. */
-    public void set(Operation other) {
-        set(
-                other.code,
-                other.send,
-                other.recv,
-                other.count,
-                other.type,
-                other.op,
-                other.peer,
-                other.extra,
-                other.stream);
-    }
-
-    /** Makes this the place of a call with results. */
-    public void setDeferred(int index) {
-        code = DEFERRED;
-        send = index;
-        stream = 0;
-    }
-
-    public boolean isDeferred() {
-        return code == DEFERRED;
-    }
-
-    public int deferredIndex() {
-        return (int) send;
-    }
-
-    public int communicator() {
-        return communicator;
-    }
-
-    public void setCommunicator(int index) {
-        communicator = index;
-    }
-
-    public boolean isConfigured() {
-        return OperationKind.isConfigured(code);
-    }
-
-    /** The address of the configuration of a call that has one. */
-    public long config() {
-        return extra;
-    }
-
-    /** The native stream. */
-    public long stream() {
-        return stream;
+    /** The same operation with a configuration, whose address is that of the native struct. */
+    public Operation configured(long struct) {
+        return new Operation(code | OperationKind.CONFIGURED, elements, op, peer, struct, stream);
     }
 
     public boolean usesDefaultStream() {
         return stream == 0;
     }
 
-    public int code() {
-        return code;
-    }
-
-    public long send() {
-        return send;
-    }
-
-    public long recv() {
-        return recv;
-    }
-
-    public long count() {
-        return count;
-    }
-
-    public int type() {
-        return type;
-    }
-
-    /** True if this is a send or a receive, and the other rank is the given one. */
-    public boolean isTransferWith(int rank) {
-        return (code == OperationKind.Code.SEND || code == OperationKind.Code.RECV) && peer == rank;
-    }
-
     public boolean isTransfer(OperationKind direction, int otherRank) {
         return code == direction.code() && peer == otherRank;
     }
 
+    /** True if this is a send or a receive, and the other rank is the given one. */
+    public boolean isTransferWith(int rank) {
+        return isTransfer(OperationKind.SEND, rank) || isTransfer(OperationKind.RECV, rank);
+    }
+
     /** True if a send and a receive transfer the same number of elements of one type. */
     public boolean matches(Operation other) {
-        return count == other.count && type == other.type;
+        return elements.count == other.elements.count && elements.type == other.elements.type;
     }
 
     /** The name of the C function. */
@@ -159,22 +59,17 @@ public final class Operation {
 
     /** A description for messages, such as "ncclReduce of 1024 float32 to rank 3". */
     public String describe() {
-        return OperationKind.describe(code, count, type, peer);
+        return OperationKind.describe(code, elements.count, elements.type, peer);
     }
 
     /** As {@link OperationKind#signature}. */
     public String signature(String config) {
-        return OperationKind.signature(code, count, type, op, peer, config);
-    }
-
-    /** Records and counts the operation. The caller holds the pass. */
-    public void record(OperationLog log, Gate.Pass pass, int group) {
-        log.record(pass.next(), code, count, type, peer, op, group, stream);
-        pass.count();
+        return OperationKind.signature(code, elements.count, elements.type, op, peer, config);
     }
 
     /** Calls the C function. */
     public int call(long handle) {
-        return OperationKind.call(code, send, recv, count, type, op, peer, extra, handle, stream);
+        return OperationKind.call(
+                code, elements.send, elements.recv, elements.count, elements.type, op, peer, extra, handle, stream);
     }
 }

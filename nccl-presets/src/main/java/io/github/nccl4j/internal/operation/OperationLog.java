@@ -93,30 +93,20 @@ public final class OperationLog {
         doneTime = new long[slots];
     }
 
-    /** An operation as recorded. Times are in milliseconds since 1970, or 0 if unknown. */
-    public record Entry(
-            long sequence,
-            int group,
-            int code,
-            long count,
-            int type,
-            int op,
-            int peer,
-            long stream,
-            long enqueued,
-            long done) {
+    /** An operation as recorded, without addresses. Times are in milliseconds since 1970, or 0 if unknown. */
+    public record Entry(long sequence, int group, Operation operation, long enqueued, long done) {
         public OperationKind kind() {
-            return OperationKind.of(code);
+            return OperationKind.of(operation.code());
         }
 
         /** The name of the C function. */
         public String function() {
-            return OperationKind.function(code);
+            return operation.function();
         }
 
         /** As {@link OperationKind#describe}. */
         public String call() {
-            return OperationKind.describe(code, count, type, peer);
+            return operation.describe();
         }
 
         /** {@return a description for messages: "ncclAllReduce of 1024 float32 (operation 17)"} */
@@ -142,6 +132,21 @@ public final class OperationLog {
     /** Returns the number of a new group, for operations that are launched together. */
     public int beginGroup() {
         return ++groups;
+    }
+
+    /** Records and counts the next operation. The caller holds the pass. */
+    public void record(Operation operation, Gate.Pass pass, int group) {
+        Operation.Elements elements = operation.elements();
+        record(
+                pass.next(),
+                operation.code(),
+                elements.count(),
+                elements.type(),
+                operation.peer(),
+                operation.op(),
+                group,
+                operation.stream());
+        pass.count();
     }
 
     /** Records the next operation. The caller holds the gate and counts the operation afterwards. */
@@ -199,7 +204,7 @@ public final class OperationLog {
 
     private Entry numbered(long sequence) {
         return sequence == 0
-                ? new Entry(0, 0, OperationKind.NONE.code(), 0, 0, 0, 0, 0, 0, 0)
+                ? new Entry(0, 0, Operation.of(OperationKind.NONE, Operation.Elements.NONE, null, 0, 0), 0, 0)
                 : entry(words, sequence, enqueuedTime(sequence), doneTime(sequence));
     }
 
@@ -207,17 +212,15 @@ public final class OperationLog {
         int at = at(sequence);
         int details = (int) from[at + HEAD];
         boolean extended = (details & MORE) != 0;
-        return new Entry(
-                sequence,
-                extended ? (int) from[at + PEER_AND_GROUP] : 0,
+        long peerAndGroup = extended ? from[at + PEER_AND_GROUP] : 0;
+        Operation operation = new Operation(
                 details >>> OPERATION & 0x7f,
-                from[at + COUNT],
-                details >>> TYPE & 0xff,
+                new Operation.Elements(0, 0, from[at + COUNT], details >>> TYPE & 0xff),
                 details & MAX_OP,
-                extended ? (int) (from[at + PEER_AND_GROUP] >>> 32) : 0,
-                from[at + STREAM],
-                enqueued,
-                done);
+                (int) (peerAndGroup >>> 32),
+                0,
+                from[at + STREAM]);
+        return new Entry(sequence, (int) peerAndGroup, operation, enqueued, done);
     }
 
     /** Sets the time that operations recorded from now on get, until the next call. */

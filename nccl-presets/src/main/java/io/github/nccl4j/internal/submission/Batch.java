@@ -15,7 +15,6 @@ import io.github.nccl4j.internal.threads.SlowPath;
 import io.github.nccl4j.internal.threads.Suppressed;
 import java.lang.System.Logger.Level;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
@@ -35,8 +34,7 @@ public final class Batch implements CommunicatorCore.OpenGroup {
 
     private final Thread thread = Thread.currentThread();
     private final BatchLaunch launch = new BatchLaunch(this);
-    private Operation[] operations = {};
-    private int used;
+    private final List<Call> calls = new ArrayList<>();
     private final List<Object> pinned = new ArrayList<>();
     private final List<CommunicatorCore> communicators = new ArrayList<>();
     private final List<Deferred> deferred = new ArrayList<>();
@@ -55,7 +53,7 @@ public final class Batch implements CommunicatorCore.OpenGroup {
     private Batch() {}
 
     /** The start of a group, to which discarding the group returns. */
-    record Mark(int used, int pinned, int deferred) {
+    record Mark(int calls, int pinned, int deferred) {
         /** The mark of a group at the start of a batch. */
         private static final Mark NOTHING = new Mark(0, 0, 0);
     }
@@ -113,8 +111,8 @@ public final class Batch implements CommunicatorCore.OpenGroup {
     }
 
     Mark mark() {
-        boolean nothing = used == 0 && pinned.isEmpty() && deferred.isEmpty();
-        return nothing ? Mark.NOTHING : new Mark(used, pinned.size(), deferred.size());
+        boolean nothing = calls.isEmpty() && pinned.isEmpty() && deferred.isEmpty();
+        return nothing ? Mark.NOTHING : new Mark(calls.size(), pinned.size(), deferred.size());
     }
 
     boolean isInnermost(GroupScope group) {
@@ -125,14 +123,9 @@ public final class Batch implements CommunicatorCore.OpenGroup {
         return groups.get(0) == group;
     }
 
-    /** The number of operations and of calls with results. */
-    int operations() {
-        return used;
-    }
-
-    /** The operations, of which the first {@link #operations()} are used. May be replaced when one is added. */
-    Operation[] all() {
-        return operations;
+    /** The operations and the calls with results. An interceptor may add some during the launch. */
+    List<Call> calls() {
+        return calls;
     }
 
     List<CommunicatorCore> communicators() {
@@ -143,30 +136,12 @@ public final class Batch implements CommunicatorCore.OpenGroup {
         return deferred;
     }
 
-    Deferred deferred(Operation operation) {
-        return deferred.get(operation.deferredIndex());
-    }
-
     /** True if a call may have to precede the others. */
     boolean hasAnyAlone() {
         return anyAlone;
     }
 
-    /** Returns the place of this thread's next operation, in its open group or not: filling it allocates nothing. */
-    static Operation place() {
-        return OF_THREAD.get().next();
-    }
-
-    /** Returns the place of the next operation, which {@link #add} adds, possibly after other content was set. */
-    Operation next() {
-        if (used == operations.length) {
-            grow();
-        }
-        return operations[used];
-    }
-
-    /** Adds an operation whose arguments have been checked. */
-    void add(CommunicatorCore communicator, Operation operation, NativeStream stream) {
+    private void addCall(CommunicatorCore communicator, Operation operation, CallConfig config, NativeStream stream) {
         if (stream != lastStream) {
             stream.pin();
             pinned.add(stream);
@@ -176,26 +151,22 @@ public final class Batch implements CommunicatorCore.OpenGroup {
         if (graph != null) {
             communicator.registerGraph(graph);
         }
-        Operation next = next(communicator);
+        join(communicator);
         toSelf |= operation.isTransferWith(communicator.rank());
-        if (next != operation) {
-            next.set(operation);
-        }
-        used++;
+        calls.add(new Call(communicator, operation, config, null));
     }
 
-    /** Adds an operation, and its configuration unless that is null. */
+    /** Adds an operation whose arguments have been checked, and its configuration unless that is null. */
     void add(CommunicatorCore communicator, Operation operation, CallConfig config, NativeStream stream) {
         if (config == null) {
-            add(communicator, operation, stream);
+            addCall(communicator, operation, null, stream);
             return;
         }
         ConfiguredCall call = ConfiguredCall.begin(communicator, config, stream);
         boolean added = false;
         try {
             check(call);
-            operation.configure(call.struct());
-            add(communicator, operation, stream);
+            addCall(communicator, operation.configured(call.struct()), config, stream);
             pinned.add(call);
             anyConfigured = true;
             added = true;
@@ -208,30 +179,16 @@ public final class Batch implements CommunicatorCore.OpenGroup {
 
     /** Adds a call with results. */
     public void add(CommunicatorCore communicator, Deferred call) {
-        next(communicator).setDeferred(deferred.size());
+        join(communicator);
         anyAlone |= call.mustBeAlone();
         deferred.add(call);
-        used++;
-    }
-
-    private Operation next(CommunicatorCore communicator) {
-        if (communicator.batch != this) {
-            join(communicator);
-        }
-        Operation next = next();
-        next.setCommunicator(communicator.batchIndex);
-        return next;
-    }
-
-    private void grow() {
-        Operation[] more = Arrays.copyOf(operations, Math.max(16, 2 * used));
-        for (int i = used; i < more.length; i++) {
-            more[i] = new Operation();
-        }
-        operations = more;
+        calls.add(new Call(communicator, null, null, call));
     }
 
     private void join(CommunicatorCore communicator) {
+        if (communicator.batch == this) {
+            return;
+        }
         if (!communicators.isEmpty()) {
             CommunicatorCore first = communicators.get(0);
             if (first.isBlocking() != communicator.isBlocking()) {
@@ -241,7 +198,7 @@ public final class Batch implements CommunicatorCore.OpenGroup {
                                 + (communicator.isBlocking() ? "" : "not ") + "blocking");
             }
         }
-        communicator.enterFor(this, communicators.size());
+        communicator.enterFor(this);
         communicators.add(communicator);
     }
 
@@ -288,41 +245,20 @@ public final class Batch implements CommunicatorCore.OpenGroup {
         }
     }
 
-    /** The configuration of an operation; null if it has none. */
-    CallConfig config(Operation operation) {
-        if (!operation.isConfigured()) {
-            return null;
-        }
-        for (Object one : pinned) {
-            if (one instanceof ConfiguredCall call && call.struct() == operation.config()) {
-                return call.config();
-            }
-        }
-        throw new IllegalStateException("no configuration is at 0x" + Long.toHexString(operation.config()));
-    }
-
-    /** A description for messages. */
-    String describe(Operation operation) {
-        if (operation.isDeferred()) {
-            return deferred(operation).toString();
-        }
-        return operation.isConfigured() ? operation.describe() + " with " + config(operation) : operation.describe();
-    }
-
     /** Logs the calls that were added after a mark, if there are any: their group is closed without a launch. */
     void warnOfDropped(Mark mark) {
-        if (used == mark.used) {
+        if (calls.size() == mark.calls) {
             return;
         }
-        int shown = Math.min(used, mark.used + MOST_SHOWN);
-        String calls = Arrays.stream(operations, mark.used, shown)
-                .map(operation -> describe(operation) + " of " + communicators.get(operation.communicator()))
+        int shown = Math.min(calls.size(), mark.calls + MOST_SHOWN);
+        String dropped = calls.subList(mark.calls, shown).stream()
+                .map(call -> call.describe() + " of " + call.core())
                 .collect(Collectors.joining("; "));
         System.getLogger("io.github.nccl4j")
                 .log(
                         Level.WARNING,
-                        "a group was closed without launch(), which drops its calls (" + (used - mark.used) + "): "
-                                + calls + (shown < used ? "; ..." : ""),
+                        "a group was closed without launch(), which drops its calls (" + (calls.size() - mark.calls)
+                                + "): " + dropped + (shown < calls.size() ? "; ..." : ""),
                         new Throwable("closed here"));
     }
 
@@ -354,7 +290,7 @@ public final class Batch implements CommunicatorCore.OpenGroup {
         for (int i = deferred.size(); i > mark.deferred; i--) {
             deferred.remove(i - 1).discarded();
         }
-        used = mark.used;
+        calls.subList(mark.calls, calls.size()).clear();
         unpin(mark.pinned);
         leave(group);
     }
@@ -406,7 +342,7 @@ public final class Batch implements CommunicatorCore.OpenGroup {
     }
 
     private void clear() {
-        used = 0;
+        calls.clear();
         toSelf = false;
         anyAlone = false;
         anyConfigured = false;
@@ -450,7 +386,7 @@ public final class Batch implements CommunicatorCore.OpenGroup {
                     buffer.checkMemory();
                 }
             }
-            if (used > 0) {
+            if (!calls.isEmpty()) {
                 launch.run();
             }
             done = true;
@@ -478,16 +414,17 @@ public final class Batch implements CommunicatorCore.OpenGroup {
         for (CommunicatorCore communicator : communicators) {
             int send = nextToSelf(OperationKind.SEND, communicator, 0);
             int recv = nextToSelf(OperationKind.RECV, communicator, 0);
-            while (send < used || recv < used) {
-                if (send == used || recv == used) {
+            while (send < calls.size() || recv < calls.size()) {
+                if (send == calls.size() || recv == calls.size()) {
                     int only = Math.min(send, recv);
                     throw new IllegalStateException(
                             communicator + " must send to itself and receive from itself as often"
-                                    + " in one group: only " + operations[only].describe() + " is left");
+                                    + " in one group: only " + calls.get(only).describe() + " is left");
                 }
-                if (!operations[send].matches(operations[recv])) {
+                if (!calls.get(send).operation().matches(calls.get(recv).operation())) {
                     throw new IllegalStateException(communicator + " must receive from itself what it sends to itself: "
-                            + operations[send].describe() + ", but " + operations[recv].describe());
+                            + calls.get(send).describe() + ", but "
+                            + calls.get(recv).describe());
                 }
                 send = nextToSelf(OperationKind.SEND, communicator, send + 1);
                 recv = nextToSelf(OperationKind.RECV, communicator, recv + 1);
@@ -495,15 +432,17 @@ public final class Batch implements CommunicatorCore.OpenGroup {
         }
     }
 
-    /** The index of the next send or receive whose peer is the rank itself, or {@link #used}. */
+    /** The index of the next send or receive whose peer is the rank itself, or the number of calls. */
     private int nextToSelf(OperationKind direction, CommunicatorCore communicator, int from) {
-        int at = from;
-        while (at < used
-                && (operations[at].communicator() != communicator.batchIndex
-                        || !operations[at].isTransfer(direction, communicator.rank()))) {
-            at++;
+        for (int at = from; at < calls.size(); at++) {
+            Call call = calls.get(at);
+            if (call.core() == communicator
+                    && call.deferred() == null
+                    && call.operation().isTransfer(direction, communicator.rank())) {
+                return at;
+            }
         }
-        return at;
+        return calls.size();
     }
 
     /** Returns NCCL's estimate of the batch's duration in microseconds, and discards the batch. */

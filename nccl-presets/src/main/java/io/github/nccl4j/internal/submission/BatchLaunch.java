@@ -13,17 +13,15 @@ import io.github.nccl4j.internal.failure.Status;
 import io.github.nccl4j.internal.memory.Address;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.Deferred;
-import io.github.nccl4j.internal.operation.Operation;
-import io.github.nccl4j.internal.operation.OperationLog;
-import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.internal.threads.VirtualThreads;
 import io.github.nccl4j.library.StructInitializers;
 import io.github.nccl4j.nccl.ncclSimInfo_t;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.function.ToIntFunction;
+import java.util.stream.Collectors;
 import org.bytedeco.javacpp.Loader;
 
 /**
@@ -40,7 +38,7 @@ public final class BatchLaunch {
 
     private String failedName;
     private String failedDescription;
-    private int failedCommunicator;
+    private CommunicatorCore failedCommunicator;
 
     BatchLaunch(Batch batch) {
         this.batch = batch;
@@ -50,57 +48,28 @@ public final class BatchLaunch {
         return batch.communicators();
     }
 
-    private CommunicatorCore communicator(Operation operation) {
-        return communicators().get(operation.communicator());
-    }
-
-    /** Records all operations before NCCL is called, since a call with results may not return. */
+    /** Records all calls before NCCL is called, since a call with results may not return. */
     private void record() {
-        for (int i = 0; i < batch.operations(); i++) {
-            Operation operation = batch.all()[i];
-            CommunicatorCore core = communicator(operation);
-            if (operation.isDeferred()) {
-                batch.deferred(operation).record(core.batchPass(), core.batchGroup());
-            } else {
-                record(operation, core, core.operationLog(), core.batchPass(), core.batchGroup());
-            }
-        }
-    }
-
-    private static void record(
-            Operation operation, CommunicatorCore core, OperationLog log, Gate.Pass pass, int group) {
-        operation.record(log, pass, group);
-        if (Jfr.recording) {
-            JfrEvents.end(JfrEvents.operation(), core);
+        for (Call call : batch.calls()) {
+            call.record(call.core().batchPass(), call.core().batchGroup());
         }
     }
 
     /** Compares the collectives of each communicator across its ranks, in one exchange. */
     private void compare() {
-        for (int i = 0; i < communicators().size(); i++) {
-            CommunicatorCore.Comparison check = communicators().get(i).check();
+        for (CommunicatorCore communicator : communicators()) {
+            CommunicatorCore.Comparison check = communicator.check();
             if (check != null) {
-                List<String> calls = signatures(i);
+                String calls = batch.calls().stream()
+                        .filter(call -> call.core() == communicator)
+                        .map(Call::signature)
+                        .filter(Objects::nonNull)
+                        .collect(Collectors.joining("; "));
                 if (!calls.isEmpty()) {
-                    check.compare("ncclGroupEnd", String.join("; ", calls));
+                    check.compare("ncclGroupEnd", calls);
                 }
             }
         }
-    }
-
-    private List<String> signatures(int communicator) {
-        List<String> calls = new ArrayList<>();
-        for (int i = 0; i < batch.operations(); i++) {
-            Operation operation = batch.all()[i];
-            if (operation.communicator() == communicator && !operation.isDeferred()) {
-                CallConfig config = batch.config(operation);
-                String call = operation.signature(config == null ? null : config.signature());
-                if (call != null) {
-                    calls.add(call);
-                }
-            }
-        }
-        return calls;
     }
 
     /** Passes all operations and calls to NCCL, and waits until they are launched. */
@@ -108,7 +77,7 @@ public final class BatchLaunch {
         compare();
         if (Jfr.recording) {
             JfrEvents.GroupEvent event =
-                    JfrEvents.group(batch.operations(), communicators().size());
+                    JfrEvents.group(batch.calls().size(), communicators().size());
             try {
                 runNow();
             } finally {
@@ -176,8 +145,8 @@ public final class BatchLaunch {
 
     /** True if an operation uses the default stream, in which the host engine waits for other ranks within the call. */
     private boolean usesDefaultStream() {
-        for (int i = 0; i < batch.operations(); i++) {
-            if (batch.all()[i].usesDefaultStream()) {
+        for (Call call : batch.calls()) {
+            if (call.deferred() != null || call.operation().usesDefaultStream()) {
                 return true;
             }
         }
@@ -194,7 +163,7 @@ public final class BatchLaunch {
     }
 
     private String whole() {
-        return "ncclGroupEnd of " + batch.operations() + " operations";
+        return "ncclGroupEnd of " + batch.calls().size() + " operations";
     }
 
     private void awaitAll() {
@@ -223,7 +192,7 @@ public final class BatchLaunch {
      * changed, else the one whose call failed.
      */
     private CommunicatorCore culprit() {
-        CommunicatorCore culprit = communicators().get(failedCommunicator);
+        CommunicatorCore culprit = failedCommunicator;
         for (CommunicatorCore communicator : communicators()) {
             if (communicator.hasEnded()) {
                 return communicator;
@@ -236,7 +205,7 @@ public final class BatchLaunch {
     }
 
     private int callAll() {
-        if (batch.operations() == 1
+        if (batch.calls().size() == 1
                 && !batch.deferred().isEmpty()
                 && batch.deferred().get(0).mustBeUngrouped()) {
             return callUngrouped(batch.deferred().get(0));
@@ -267,7 +236,7 @@ public final class BatchLaunch {
             return problem;
         }
         if (end != nccl.ncclSuccess && end != nccl.ncclInProgress) {
-            failedCommunicator = 0;
+            failedCommunicator = communicators().get(0);
             failedName = "ncclGroupEnd";
             failedDescription = whole();
         }
@@ -277,7 +246,7 @@ public final class BatchLaunch {
     private int callUngrouped(Deferred call) {
         int result = call.call();
         if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
-            failedCommunicator = 0;
+            failedCommunicator = communicators().get(0);
             failedName = call.function();
             failedDescription = call.toString();
         }
@@ -287,18 +256,10 @@ public final class BatchLaunch {
     /** For each communicator, the call with index {@code round} among its calls that must be alone. */
     private List<Deferred> alone(int round) {
         int[] seen = new int[communicators().size()];
-        List<Deferred> calls = new ArrayList<>();
-        for (int i = 0; i < batch.operations(); i++) {
-            Operation operation = batch.all()[i];
-            if (isAlone(operation) && seen[operation.communicator()]++ == round) {
-                calls.add(batch.deferred(operation));
-            }
-        }
-        return calls;
-    }
-
-    private boolean isAlone(Operation operation) {
-        return operation.isDeferred() && batch.deferred(operation).mustBeAlone();
+        return batch.calls().stream()
+                .filter(call -> call.isAlone() && seen[communicators().indexOf(call.core())]++ == round)
+                .map(Call::deferred)
+                .toList();
     }
 
     /** Makes C calls in a native group, and waits until NCCL has launched them. */
@@ -317,7 +278,7 @@ public final class BatchLaunch {
         }
         int result = problem == nccl.ncclSuccess || problem == nccl.ncclInProgress ? end : problem;
         if (result != nccl.ncclSuccess) {
-            failedCommunicator = 0;
+            failedCommunicator = communicators().get(0);
             failedName = "ncclGroupEnd";
             failedDescription = "ncclGroupEnd with " + calls.get(0);
         }
@@ -331,63 +292,29 @@ public final class BatchLaunch {
      * @return the error of the refused call, else {@code ncclSuccess}
      */
     private int callEach(boolean recording) {
-        int at = 0;
         refusal = nccl.ncclSuccess;
         // Reads the number in each round, since an interceptor may add operations.
-        while (at < batch.operations() && refusal == nccl.ncclSuccess) {
-            Operation operation = batch.all()[at];
-            if (!operation.isDeferred()) {
-                at = callRun(at, recording);
-            } else {
-                if (!isAlone(operation)) {
-                    look(batch.deferred(operation).call(), operation);
+        for (int at = 0; at < batch.calls().size() && refusal == nccl.ncclSuccess; at++) {
+            Call call = batch.calls().get(at);
+            if (!call.isAlone()) {
+                if (recording) {
+                    call.record(call.core().batchPass(), call.core().batchGroup());
                 }
-                at++;
+                settle(call.makeInGroup(), call);
             }
         }
         return refusal;
     }
 
-    /**
-     * Makes the calls of consecutive operations of one communicator. Holds common values in local variables, since the
-     * JVM reads fields again after each native call.
-     *
-     * @return the index behind the last operation of the run
-     */
-    private int callRun(int from, boolean recording) {
-        Operation[] all = batch.all();
-        int end = batch.operations();
-        int communicator = all[from].communicator();
-        CommunicatorCore core = communicators().get(communicator);
-        OperationLog operationLog = core.operationLog();
-        Gate.Pass pass = core.batchPass();
-        int group = recording ? core.batchGroup() : 0;
-        long handle = core.handle();
-        for (int at = from; at < end; at++) {
-            Operation operation = all[at];
-            if (operation.communicator() != communicator || operation.isDeferred()) {
-                return at;
-            }
-            if (recording) {
-                record(operation, core, operationLog, pass, group);
-            }
-            look(operation.call(handle), operation);
-            if (refusal != nccl.ncclSuccess) {
-                return at;
-            }
-        }
-        return end;
-    }
-
     /** Checks the result of a call; records a refusal. */
-    private void look(int result, Operation operation) {
+    private void settle(int result, Call call) {
         if (result == nccl.ncclSuccess || result == nccl.ncclInProgress) {
             return;
         }
         refusal = result;
-        failedCommunicator = operation.communicator();
-        failedName = operation.isDeferred() ? batch.deferred(operation).function() : operation.function();
-        failedDescription = batch.describe(operation) + " in a group of " + batch.operations() + " operations";
+        failedCommunicator = call.core();
+        failedName = call.function();
+        failedDescription = call.describe() + " in a group of " + batch.calls().size() + " operations";
     }
 
     /** Returns NCCL's estimate of the duration in microseconds; launches nothing. */

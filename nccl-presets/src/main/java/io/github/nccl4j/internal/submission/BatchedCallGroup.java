@@ -3,7 +3,7 @@ package io.github.nccl4j.internal.submission;
 import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.cuda.NativeBuffer;
 import io.github.nccl4j.internal.cuda.NativeStream;
-import io.github.nccl4j.internal.operation.OperationKind;
+import io.github.nccl4j.internal.operation.Operation;
 import io.github.nccl4j.internal.operation.Operator;
 
 /** Adds the calls to the thread's open batch: used if a group is open or operations must take the slow path. */
@@ -28,9 +28,8 @@ public final class BatchedCallGroup extends CallGroup {
     }
 
     @Override
-    void add(OperationKind kind, long send, long recv, long count, int type, int op, int peer, NativeStream stream) {
-        Batch batch = Batch.currentFor(core);
-        batch.add(core, batch.next().set(kind.code(), send, recv, count, type, op, peer, 0, stream.handle), stream);
+    void add(Operation operation, NativeStream stream) {
+        Batch.currentFor(core).add(core, operation, null, stream);
     }
 
     @Override

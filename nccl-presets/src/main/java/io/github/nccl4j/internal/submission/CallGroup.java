@@ -3,6 +3,8 @@ package io.github.nccl4j.internal.submission;
 import io.github.nccl4j.internal.cuda.NativeBuffer;
 import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.internal.operation.BlockLayout;
+import io.github.nccl4j.internal.operation.Operation;
+import io.github.nccl4j.internal.operation.Operation.Elements;
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.operation.Operator;
 
@@ -20,10 +22,10 @@ public abstract class CallGroup implements AutoCloseable {
             return;
         }
         long address = buffer.addressOf(offset);
-        long send = kind == OperationKind.SEND ? address : 0;
-        long recv = kind == OperationKind.SEND ? 0 : address;
+        boolean sends = kind == OperationKind.SEND;
+        Elements elements = new Elements(sends ? address : 0, sends ? 0 : address, count, buffer.typeCode);
         pin(buffer);
-        add(kind, send, recv, count, buffer.typeCode, 0, peer, stream);
+        add(Operation.of(kind, elements, null, peer, stream.handle), stream);
     }
 
     /** Adds a SEND of one buffer and a RECV of the other. Nothing else may be added. */
@@ -37,23 +39,16 @@ public abstract class CallGroup implements AutoCloseable {
         transfer(kind, buffer, blocks.displacements()[peer], blocks.counts()[peer], peer, stream);
     }
 
-    /** Adds a reduction of a part of a buffer to a root. */
+    /** Adds a reduction of parts of the buffers to a root. */
     final void reduce(
-            NativeBuffer send,
-            NativeBuffer recv,
-            long sendAddress,
-            long recvAddress,
-            long count,
-            Operator op,
-            int root,
-            NativeStream stream) {
-        if (count == 0) {
+            NativeBuffer send, NativeBuffer recv, Elements parts, Operator op, int root, NativeStream stream) {
+        if (parts.count() == 0) {
             return;
         }
         pin(send);
         pin(recv);
         pin(op);
-        add(OperationKind.REDUCE, sendAddress, recvAddress, count, send.typeCode, op.code, root, stream);
+        add(Operation.of(OperationKind.REDUCE, parts, op, root, stream.handle), stream);
     }
 
     /** Keeps the buffer alive for the next call, if that call is not made at once. */
@@ -61,8 +56,7 @@ public abstract class CallGroup implements AutoCloseable {
 
     abstract void pin(Operator op);
 
-    abstract void add(
-            OperationKind kind, long send, long recv, long count, int type, int op, int peer, NativeStream stream);
+    abstract void add(Operation operation, NativeStream stream);
 
     abstract void launch();
 

@@ -106,10 +106,11 @@ public final class CommunicatorWindows {
     void checkForFaults(Operation operation) {
         if (faulty) {
             Version version = core.library().version();
-            int size = ElementType.values().get(operation.type()).sizeInBytes();
+            Operation.Elements elements = operation.elements();
+            int size = ElementType.values().get(elements.type()).sizeInBytes();
             OperationKind kind = OperationKind.of(operation.code());
-            String problem = RegistrationFaults.wrongResult(version, kind, operation.send(), operation.count(), size);
-            refuse(problem, version, operation.send(), operation.recv());
+            String problem = RegistrationFaults.wrongResult(version, kind, elements.send(), elements.count(), size);
+            refuse(problem, version, elements.send(), elements.recv());
         }
     }
 

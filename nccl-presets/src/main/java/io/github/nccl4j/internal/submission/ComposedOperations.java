@@ -4,6 +4,7 @@ import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.cuda.NativeBuffer;
 import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.internal.operation.BlockLayout;
+import io.github.nccl4j.internal.operation.Operation.Elements;
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.operation.OperationKind.Peer;
 import io.github.nccl4j.internal.operation.Operator;
@@ -192,7 +193,8 @@ public final class ComposedOperations {
                 long part = send.addressOf(blocks.displacements()[root]);
                 // NCCL writes to the target on the root only.
                 long target = root == rank ? recv.address : part;
-                calls.reduce(send, recv, part, target, blocks.counts()[root], op, root, stream);
+                Elements parts = new Elements(part, target, blocks.counts()[root], send.typeCode);
+                calls.reduce(send, recv, parts, op, root, stream);
             }
             calls.launch();
         }

@@ -6,6 +6,7 @@ import io.github.nccl4j.internal.communicator.CommunicatorCore;
 import io.github.nccl4j.internal.cuda.NativeBuffer;
 import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.internal.failure.Status;
+import io.github.nccl4j.internal.operation.Operation;
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.operation.OperationLog;
 import io.github.nccl4j.internal.operation.Operator;
@@ -72,7 +73,7 @@ public final class DirectCallGroup extends CallGroup {
     void pin(Operator op) {}
 
     @Override
-    void add(OperationKind kind, long send, long recv, long count, int type, int op, int peer, NativeStream stream) {
+    void add(Operation operation, NativeStream stream) {
         if (calls == 0) {
             Status.check(nccl.ncclGroupStart(), "ncclGroupStart");
             group = log.beginGroup();
@@ -80,9 +81,8 @@ public final class DirectCallGroup extends CallGroup {
             return;
         }
         calls++;
-        log.record(pass.next(), kind.code(), count, type, peer, op, group, stream.handle);
-        pass.count();
-        result = OperationKind.call(kind.code(), send, recv, count, type, op, peer, 0, core.handle(), stream.handle);
+        log.record(operation, pass, group);
+        result = operation.call(core.handle());
     }
 
     /** As two calls of add, and launched at once. */

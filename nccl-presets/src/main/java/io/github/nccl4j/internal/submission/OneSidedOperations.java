@@ -7,6 +7,7 @@ import io.github.nccl4j.internal.cuda.NativeStream;
 import io.github.nccl4j.internal.memory.Bounds;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.Operation;
+import io.github.nccl4j.internal.operation.Operation.Elements;
 import io.github.nccl4j.internal.operation.OperationKind;
 import java.nio.IntBuffer;
 
@@ -47,28 +48,14 @@ public final class OneSidedOperations {
             OperationChecks.disjoint(elements.address, bytes, window.address() + offset * size, bytes);
         }
         checks.stream(stream);
-        // NCCL checks the address of 0 elements, too, and the address of a window's end is in no window.
-        long address = bytes == 0 ? source.address() : elements.address;
-        Operation put = Batch.place()
-                .set(
-                        OperationKind.Code.PUT_SIGNAL,
-                        address,
-                        window.handle(),
-                        elements.length,
-                        elements.typeCode,
-                        0,
-                        peer,
-                        offset * size,
-                        stream.handle);
-        operations.oneSided(put, stream, source, window, null);
+        operations.put(elements, source, window, offset * size, peer, stream);
     }
 
     public void signal(int peer, NativeStream stream) {
         require(OperationKind.SIGNAL);
         checks.peer("peer", peer);
         checks.stream(stream);
-        Operation signal = Batch.place().set(OperationKind.Code.SIGNAL, 0, 0, 0, 0, 0, peer, 0, stream.handle);
-        operations.oneSided(signal, stream, null, null, null);
+        operations.signal(peer, stream);
     }
 
     public void waitSignal(NativeStream stream, SignalWait... waits) {
@@ -86,18 +73,21 @@ public final class OneSidedOperations {
         checks.stream(stream);
         int peer = waits.length == 1 ? waits[0].peer() : -1;
         NativeMemory descriptors = descriptors(waits);
-        Operation wait = Batch.place()
-                .set(
-                        OperationKind.Code.WAIT_SIGNAL,
-                        descriptors.address(),
-                        0,
-                        count,
-                        0,
-                        waits.length,
-                        peer,
-                        0,
-                        stream.handle);
-        operations.oneSided(wait, stream, null, null, descriptors);
+        Elements signals = new Elements(descriptors.address(), 0, count, 0);
+        Operation wait = new Operation(OperationKind.Code.WAIT_SIGNAL, signals, waits.length, peer, 0, stream.handle);
+        boolean taken = false;
+        try {
+            operations.recorded(wait, stream, null, null, null);
+            Batch batch = Batch.currentFor(core);
+            if (batch != null) {
+                batch.take(descriptors);
+                taken = true;
+            }
+        } finally {
+            if (!taken) {
+                descriptors.close();
+            }
+        }
     }
 
     private static NativeMemory descriptors(SignalWait... waits) {

@@ -3,17 +3,15 @@ package io.github.nccl4j.internal.submission;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.DataType;
 import io.github.nccl4j.internal.communicator.CommunicatorCore;
+import io.github.nccl4j.internal.communicator.Resource;
 import io.github.nccl4j.internal.config.FaultyAlgorithm;
-import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.cuda.NativeBuffer;
 import io.github.nccl4j.internal.cuda.NativeGraph;
 import io.github.nccl4j.internal.cuda.NativeStream;
-import io.github.nccl4j.internal.diagnostics.Jfr;
-import io.github.nccl4j.internal.diagnostics.JfrEvents;
-import io.github.nccl4j.internal.failure.BlockingCall;
-import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.Operation;
+import io.github.nccl4j.internal.operation.Operation.Elements;
 import io.github.nccl4j.internal.operation.OperationKind;
+import io.github.nccl4j.internal.operation.OperationKind.Code;
 import io.github.nccl4j.internal.operation.OperationLog;
 import io.github.nccl4j.internal.operation.Operator;
 import io.github.nccl4j.internal.operation.RegistrationFaults;
@@ -23,12 +21,11 @@ import io.github.nccl4j.internal.threads.VirtualThreads;
 import java.lang.ref.Reference;
 
 /**
- * Passes all operations of a communicator to NCCL, after the checks. On the plain path, NCCL is called at once. With an
- * open group, the operation is added to the group. In a capture, and while calls are compared or observed, the buffers
- * are held during the call.
+ * Passes all operations of a communicator to NCCL, after the checks. An operation leaves by one of two exits: the plain
+ * call ({@link #now}), which passes numbers, and the recorded one ({@link #recorded}), which passes an {@link Operation}:
+ * in a group, in a capture, in a virtual thread, and while calls are compared or observed.
  *
- * <p>The plain path passes numbers; the other paths pass an {@link Operation}. For the communicator's thread; the gate
- * refuses other threads.
+ * <p>For the communicator's thread; the gate refuses other threads.
  */
 public final class OperationSubmitter {
     private static final int SPECIAL = -1;
@@ -93,35 +90,48 @@ public final class OperationSubmitter {
 
     /* The operations. */
 
-    /**
-     * Submits a one-sided operation, whose arguments were checked.
-     *
-     * @param source the window of the elements; null if there are none
-     * @param target the window that is written; null with source
-     * @param owned memory that NCCL reads during the call, closed when the operation is launched or refused; or null
-     */
-    public void oneSided(
-            Operation operation, NativeStream stream, NativeWindow source, NativeWindow target, NativeMemory owned) {
-        boolean taken = false;
+    /** Submits a put between windows, whose arguments were checked. */
+    public void put(
+            NativeBuffer elements,
+            NativeWindow source,
+            NativeWindow target,
+            long offset,
+            int peer,
+            NativeStream stream) {
+        // NCCL checks the address of 0 elements, too, and the address of a window's end is in no window.
+        long from = elements.length == 0 ? source.address() : elements.address;
+        long to = target.handle();
+        int type = elements.typeCode;
+        source.resource().pin();
         try {
-            Batch batch = Batch.current();
-            if (batch == null) {
-                observed(operation, null, source, target);
-                return;
-            }
-            if (source != null) {
-                batch.pin(source.resource());
-                batch.pin(target.resource());
-            }
-            batch.add(core, operation, stream);
-            if (owned != null) {
-                batch.take(owned);
-                taken = true;
+            target.resource().pin();
+            try {
+                if (further() < 0) {
+                    Elements put = new Elements(from, to, elements.length, type);
+                    Operation operation = new Operation(Code.PUT_SIGNAL, put, 0, peer, offset, stream.handle);
+                    recorded(operation, stream, null, null, null, source.resource(), target.resource());
+                } else {
+                    now(Code.PUT_SIGNAL, from, to, elements.length, type, 0, peer, offset, stream, null);
+                }
+            } finally {
+                target.resource().unpin();
             }
         } finally {
-            if (owned != null && !taken) {
-                owned.close();
-            }
+            source.resource().unpin();
+        }
+    }
+
+    /** Submits a signal to a rank. */
+    public void signal(int peer, NativeStream stream) {
+        if (further() < 0) {
+            recorded(
+                    Operation.of(OperationKind.SIGNAL, Elements.NONE, null, peer, stream.handle),
+                    stream,
+                    null,
+                    null,
+                    null);
+        } else {
+            now(Code.SIGNAL, 0, 0, 0, 0, 0, peer, 0, stream, null);
         }
     }
 
@@ -167,19 +177,7 @@ public final class OperationSubmitter {
                 checks.refuse(send, recv, stream);
             }
             if (further() < 0) {
-                Batch batch = Batch.currentFor(core);
-                Operation operation = place(batch)
-                        .set(
-                                kind.code(),
-                                send.address,
-                                recv.address,
-                                count,
-                                send.typeCode,
-                                code(op),
-                                peer,
-                                0,
-                                stream.handle);
-                submitFurther(operation, batch, send, recv, op, stream, config);
+                recorded(operation(kind, send, recv, count, op, peer, stream), stream, config, send, recv, keptOf(op));
                 return;
             }
         }
@@ -219,9 +217,23 @@ public final class OperationSubmitter {
         int type = checks.typeCode(send);
         if (config == null) {
             now(kind.code(), send.address, recv.address, count, type, code(op), peer, 0, stream, null);
+        } else if (config.launchCompletionEvent() != null) {
+            recorded(operation(kind, send, recv, count, op, peer, stream), stream, config, send, recv, keptOf(op));
         } else {
-            configured(kind, send, recv, send.address, recv.address, count, type, op, peer, stream, config);
+            configured(kind.code(), send.address, recv.address, count, type, code(op), peer, stream, config);
         }
+    }
+
+    private static Operation operation(
+            OperationKind kind,
+            NativeBuffer send,
+            NativeBuffer recv,
+            long count,
+            Operator op,
+            int peer,
+            NativeStream stream) {
+        Elements elements = new Elements(send.address, recv.address, count, send.typeCode);
+        return Operation.of(kind, elements, op, peer, stream.handle);
     }
 
     /** As for buffers, for plain addresses, after {@link OperationChecks#addresses}. */
@@ -236,20 +248,19 @@ public final class OperationSubmitter {
             NativeStream stream) {
         CallConfig config = isScaled(op) ? restrict(kind, op, type, null) : null;
         if (further() < 0) {
-            Batch batch = Batch.currentFor(core);
-            Operation operation =
-                    place(batch).set(kind.code(), send, recv, count, type.code(), code(op), peer, 0, stream.handle);
-            submitFurther(operation, batch, null, null, op, stream, config);
+            Elements elements = new Elements(send, recv, count, type.code());
+            Operation operation = Operation.of(kind, elements, op, peer, stream.handle);
+            recorded(operation, stream, config, null, null, keptOf(op));
         } else if (config == null) {
             now(kind.code(), send, recv, count, type.code(), code(op), peer, 0, stream, null);
         } else {
-            configured(kind, null, null, send, recv, count, type.code(), op, peer, stream, config);
+            configured(kind.code(), send, recv, count, type.code(), code(op), peer, stream, config);
         }
     }
 
-    /** Submits the only operation of a plan, which keeps its buffers; not in a group or a capture. */
-    public void submit(Operation planned) {
-        observed(planned, null, null, null);
+    /** Submits the only call of a plan, which keeps its buffers; not in a group or a capture. */
+    public void submit(Call planned) {
+        perform(planned);
     }
 
     private boolean isScaled(Operator op) {
@@ -314,29 +325,19 @@ public final class OperationSubmitter {
 
     /** As {@link #now} with a configuration, which NCCL reads until the call returns or is given up. */
     private void configured(
-            OperationKind kind,
-            NativeBuffer send,
-            NativeBuffer recv,
-            long sendAddress,
-            long recvAddress,
+            int plain,
+            long send,
+            long recv,
             long count,
             int type,
-            Operator op,
+            int op,
             int peer,
             NativeStream stream,
             CallConfig config) {
-        requireConfigurable(kind.code());
-        if (config.launchCompletionEvent() != null) {
-            Batch batch = Batch.currentFor(core);
-            Operation operation = place(batch)
-                    .set(kind.code(), sendAddress, recvAddress, count, type, code(op), peer, 0, stream.handle);
-            submitFurther(operation, batch, send, recv, op, stream, config);
-            return;
-        }
+        requireConfigurable(plain);
         long struct = config.struct(core.library());
-        int code = kind.code() | OperationKind.CONFIGURED;
         try {
-            now(code, sendAddress, recvAddress, count, type, code(op), peer, struct, stream, config);
+            now(plain | OperationKind.CONFIGURED, send, recv, count, type, op, peer, struct, stream, config);
         } catch (RuntimeException failure) {
             if (core.isStuckNow()) {
                 core.owned().keepUntilEnded(() -> Reference.reachabilityFence(config));
@@ -354,62 +355,52 @@ public final class OperationSubmitter {
         }
     }
 
-    /** Returns a place for an operation that can't take the plain path: in the thread's open group if there is one. */
-    private static Operation place(Batch batch) {
-        return batch == null ? new Operation() : batch.next();
+    /* The other exit. */
+
+    /** The resource of the operator if it has one. */
+    private static Resource[] keptOf(Operator op) {
+        return op instanceof CreatedOperator created ? new Resource[] {created.resource} : new Resource[0];
     }
 
     /**
-     * Submits an operation that can't take the plain path.
+     * The exit for all other operations: adds the operation to the thread's open group, or calls NCCL with pinned buffers,
+     * so that closing a buffer does not free its memory: in a capture, in a virtual thread, compared or observed.
      *
-     * @param batch the batch of the thread's open group, or null
-     * @param send the send buffer; null for plain addresses, whose memory the caller keeps
+     * @param config null for a call without a configuration
+     * @param send the send buffer; null for memory that the caller keeps
      * @param recv the receive buffer; null with send
+     * @param kept resources that a group keeps until its launch; without a group, the caller keeps them
      */
-    private void submitFurther(
+    void recorded(
             Operation operation,
-            Batch batch,
+            NativeStream stream,
+            CallConfig config,
             NativeBuffer send,
             NativeBuffer recv,
-            Operator op,
-            NativeStream stream,
-            CallConfig config) {
+            Resource... kept) {
         windows.checkForFaults(operation);
         if (config != null) {
             requireConfigurable(operation.code());
         }
+        Batch batch = Batch.currentFor(core);
         if (batch != null) {
             // Pins come first: a buffer that another thread closes meanwhile must not get into the batch.
             if (send != null) {
                 batch.pin(send);
                 batch.pin(recv);
             }
-            if (op instanceof CreatedOperator created) {
-                batch.pin(created.resource);
+            for (Resource one : kept) {
+                batch.pin(one);
             }
             batch.add(core, operation, config, stream);
-        } else if (config == null) {
-            held(operation, send, recv, stream, null);
-        } else {
-            try (ConfiguredCall call = ConfiguredCall.begin(core, config, stream)) {
-                operation.configure(call.struct());
-                held(operation, send, recv, stream, config);
-                call.launched();
-            }
+            return;
         }
-    }
-
-    /**
-     * Submits with pinned buffers, so that closing a buffer does not free its memory: in a capture, and on host memory.
-     */
-    private void held(
-            Operation operation, NativeBuffer send, NativeBuffer recv, NativeStream stream, CallConfig config) {
         NativeGraph graph = NativeGraph.capturing(stream);
         if (graph != null) {
             core.registerGraph(graph);
         }
         if (send == null) {
-            observed(operation, config, null, null);
+            alone(operation, stream, config);
             return;
         }
         if (graph != null) {
@@ -418,64 +409,38 @@ public final class OperationSubmitter {
         }
         send.pinBoth(recv);
         try {
-            observed(operation, config, null, null);
+            alone(operation, stream, config);
         } finally {
             send.unpinBoth(recv);
         }
     }
 
-    /**
-     * Submits with comparison across ranks and events of JDK Flight Recorder, if these are enabled.
-     *
-     * @param config the configuration; null for a call without one
-     * @param source a window that must be open; or null
-     * @param target another one; null with source
-     */
-    private void observed(Operation operation, CallConfig config, NativeWindow source, NativeWindow target) {
+    private void alone(Operation operation, NativeStream stream, CallConfig config) {
+        if (config == null) {
+            perform(new Call(core, operation, null, null));
+        } else {
+            try (ConfiguredCall call = ConfiguredCall.begin(core, config, stream)) {
+                perform(new Call(core, operation.configured(call.struct()), config, null));
+                call.launched();
+            }
+        }
+    }
+
+    /** Makes a call, with comparison across ranks and events of JDK Flight Recorder, if these are enabled. */
+    private void perform(Call call) {
         Gate.Pass pass = gate.enter();
         try {
-            if (source != null) {
-                // The held gate prevents closing after these checks.
-                source.check();
-                target.check();
+            CommunicatorCore.Comparison check = compared ? core.check() : null;
+            String signature = check == null ? null : call.signature();
+            if (signature != null) {
+                check.compare(call.function(), signature);
             }
-            perform(operation, config, pass);
+            int result = call.makeAlone(pass);
+            if (result != nccl.ncclSuccess) {
+                settle(result, call.config());
+            }
         } finally {
             pass.leave();
-        }
-    }
-
-    private void perform(Operation operation, CallConfig config, Gate.Pass pass) {
-        if (compared) {
-            compare(operation, config);
-        }
-        JfrEvents.OperationEvent event = Jfr.recording ? JfrEvents.operation() : null;
-        operation.record(log, pass, 0);
-        int result = call(operation);
-        if (event != null) {
-            JfrEvents.end(event, core);
-        }
-        if (result != nccl.ncclSuccess) {
-            settle(result, config);
-        }
-    }
-
-    /** Calls NCCL from threads that may be virtual or capturing. Allocates nothing for other threads. */
-    private int call(Operation operation) {
-        if (core.isOnHost() && operation.usesDefaultStream() && VirtualThreads.isCurrent()) {
-            // In the default stream, the host engine waits for the other ranks within the call.
-            return BlockingCall.runToCompletion(() -> operation.call(core.handle()), core::endInterruptedCall);
-        }
-        return NativeGraph.isThreadCapturingCuda()
-                ? Cuda.whileCapturing(() -> operation.call(core.handle()))
-                : operation.call(core.handle());
-    }
-
-    private void compare(Operation operation, CallConfig config) {
-        CommunicatorCore.Comparison check = core.check();
-        String signature = operation.signature(config == null ? null : config.signature());
-        if (check != null && signature != null) {
-            check.compare(operation.function(), signature);
         }
     }
 

@@ -5,9 +5,7 @@ import io.github.nccl4j.internal.communicator.Resource;
 import io.github.nccl4j.internal.cuda.NativeBuffer;
 import io.github.nccl4j.internal.cuda.NativeGraph;
 import io.github.nccl4j.internal.cuda.NativeStream;
-import io.github.nccl4j.internal.operation.Operation;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 
 /**
@@ -15,10 +13,8 @@ import java.util.List;
  * {@link #release}. For the communicator's thread.
  */
 public final class RecordedOperations {
-    private final Operation[] operations;
-    /** By operation; null for one without a configuration. */
-    private final CallConfig[] configs;
-    /** By operation. */
+    private final List<Call> calls;
+    /** By call. */
     private final NativeStream[] streams;
 
     private final List<NativeBuffer> buffers = new ArrayList<>();
@@ -36,15 +32,8 @@ public final class RecordedOperations {
                         "a plan can only have operations of its communicator: " + core + ", not of " + one);
             }
         }
-        int count = batch.operations();
-        operations = new Operation[count];
-        configs = new CallConfig[count];
-        streams = new NativeStream[count];
-        for (int i = 0; i < count; i++) {
-            operations[i] = new Operation();
-            operations[i].set(batch.all()[i]);
-            configs[i] = batch.config(operations[i]);
-        }
+        calls = List.copyOf(batch.calls());
+        streams = new NativeStream[calls.size()];
         pinned = batch.takePins();
         for (Object one : pinned) {
             if (one instanceof NativeBuffer buffer) {
@@ -56,20 +45,20 @@ public final class RecordedOperations {
     }
 
     private void assign(NativeStream stream) {
-        for (int i = 0; i < operations.length; i++) {
-            if (operations[i].stream() == stream.handle) {
+        for (int i = 0; i < streams.length; i++) {
+            if (calls.get(i).operation().stream() == stream.handle) {
                 streams[i] = stream;
             }
         }
     }
 
     public boolean isEmpty() {
-        return operations.length == 0;
+        return calls.isEmpty();
     }
 
-    /** The operation if there is only one, and that has no configuration; else null. */
-    public Operation only() {
-        return operations.length == 1 && configs[0] == null ? operations[0] : null;
+    /** The call if there is only one, and that has no configuration; else null. */
+    public Call only() {
+        return calls.size() == 1 && calls.get(0).config() == null ? calls.get(0) : null;
     }
 
     /** Throws if the memory of a buffer is that of other code, and can't be accessed any more. */
@@ -86,8 +75,9 @@ public final class RecordedOperations {
             // The graph keeps the buffers for its launches.
             buffers.forEach(batch::pin);
         }
-        for (int i = 0; i < operations.length; i++) {
-            batch.add(core, operations[i], configs[i], streams[i]);
+        for (int i = 0; i < streams.length; i++) {
+            Call call = calls.get(i);
+            batch.add(core, call.operation(), call.config(), streams[i]);
         }
     }
 
@@ -97,6 +87,6 @@ public final class RecordedOperations {
 
     @Override
     public String toString() {
-        return Arrays.stream(operations).map(Operation::describe).toList().toString();
+        return calls.stream().map(call -> call.operation().describe()).toList().toString();
     }
 }

@@ -1,5 +1,6 @@
 package io.github.nccl4j.launch.env;
 
+import io.github.nccl4j.launch.env.RankValues.Numbers;
 import java.util.Set;
 
 /** Finds the launcher that started a process and reads its variables, as the table of {@code RankInfo} describes. */
@@ -27,9 +28,6 @@ public final class RankSources {
     public RankSources(Variables variables) {
         this.variables = variables;
     }
-
-    /** The numbers of a rank. The local ones may be {@link RankValues#UNKNOWN}. */
-    private record Numbers(int rank, int worldSize, int localRank, int localWorldSize) {}
 
     public RankValues find() {
         if (variables.firstSet("nccl4j.rank", "nccl4j.worldSize") != null) {
@@ -325,10 +323,7 @@ public final class RankSources {
             counter = restartName;
         }
         return new RankValues(
-                numbers.rank,
-                numbers.worldSize,
-                numbers.localRank,
-                numbers.localWorldSize,
+                numbers,
                 Endpoint.withoutBrackets(address(launcher, numbers, addressOfSource)),
                 port(launcher, portName, job),
                 job,
@@ -349,14 +344,14 @@ public final class RankSources {
         if (given != null) {
             return given;
         }
-        boolean oneHost = numbers.worldSize == 1 || numbers.localWorldSize == numbers.worldSize;
+        boolean oneHost = numbers.worldSize() == 1 || numbers.localWorldSize() == numbers.worldSize();
         // The store of a job on one host is not exposed to the network.
         if (oneHost) {
             return LOOPBACK;
         }
         if (addressOfSource == null) {
-            throw new IllegalArgumentException("MASTER_ADDR must be set for rank " + numbers.rank + " of "
-                    + numbers.worldSize + ", because " + launcher
+            throw new IllegalArgumentException("MASTER_ADDR must be set for rank " + numbers.rank() + " of "
+                    + numbers.worldSize() + ", because " + launcher
                     + " does not provide it: set it to the name or address of the host of rank 0"
                     + (launcher == Launcher.OPEN_MPI ? ", and pass it on with mpirun -x MASTER_ADDR" : ""));
         }

@@ -10,7 +10,6 @@ import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.UnknownHostException;
-import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.ExecutionException;
@@ -23,20 +22,11 @@ import java.util.concurrent.TimeoutException;
  * another store may be meant: one of another job, or one that has not proven that it has the secret.
  *
  * @param server the server of this process, or null
- * @param storeName names the store in messages: "rank 0" or "the store"
- * @param deadline a time of {@link System#nanoTime()}
- * @param timeout the time from which the deadline was made, for messages
+ * @param deadline a time of {@link System#nanoTime()}, made from the timeout of the settings
  * @param logAfter the nanoseconds after which a line is logged
  */
 record StoreConnector(
-        RankValues self,
-        Secret secret,
-        StoreServer server,
-        String storeName,
-        Heartbeat heartbeat,
-        long deadline,
-        Duration timeout,
-        long logAfter) {
+        RankValues self, StoreSession.Settings settings, StoreServer server, long deadline, long logAfter) {
     private static final long MIN_PAUSE_MILLIS = 5;
     private static final long MAX_PAUSE_MILLIS = 500;
     private static final long MAX_ATTEMPT_MILLIS = 20_000;
@@ -76,8 +66,9 @@ record StoreConnector(
         while (true) {
             if (millisLeft() <= 0) {
                 throw new RendezvousTimeoutException(
-                        "rank " + self.rank() + " could not reach " + storeName + " at " + address() + " within "
-                                + MessageText.seconds(Arguments.nanoseconds(timeout))
+                        "rank " + self.rank() + " could not reach " + settings.storeName() + " at " + address()
+                                + " within "
+                                + MessageText.seconds(Arguments.nanoseconds(settings.timeout()))
                                 + (last == null ? "" : ": " + MessageText.reason(last)),
                         isKeptByRank() ? List.of(0) : List.of());
             }
@@ -105,7 +96,8 @@ record StoreConnector(
             } catch (InterruptedException interrupted) {
                 Thread.currentThread().interrupt();
                 throw new RendezvousException(
-                        "rank " + self.rank() + " was interrupted while it waited for " + storeName, interrupted);
+                        "rank " + self.rank() + " was interrupted while it waited for " + settings.storeName(),
+                        interrupted);
             }
         }
     }
@@ -113,13 +105,13 @@ record StoreConnector(
     private void logIfDue(WaitLog log, IOException last) {
         log.logIfDue(
                 System.nanoTime(),
-                nanos -> "rank " + self.rank() + " waits for " + storeName + " at " + address() + ": "
+                nanos -> "rank " + self.rank() + " waits for " + settings.storeName() + " at " + address() + ": "
                         + (last == null ? "no response" : MessageText.reason(last)) + " (" + MessageText.seconds(nanos)
                         + " so far)");
     }
 
     private boolean isKeptByRank() {
-        return storeName.equals(StoreSession.RANK_0);
+        return settings.ofRank();
     }
 
     private long millisLeft() {
@@ -150,7 +142,8 @@ record StoreConnector(
         if (address.isUnresolved()) {
             throw new UnknownHostException("the host name " + address.getHostString() + " can't be resolved");
         }
-        StoreClient client = StoreClient.connect(loop, address, self, secret, storeName, heartbeat);
+        StoreClient client =
+                StoreClient.connect(loop, address, self, settings.secret(), settings.storeName(), settings.heartbeat());
         boolean joined = false;
         try {
             long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeoutMillis);

@@ -39,45 +39,26 @@ final class StoreJob {
 
     /** The job of the rank that keeps the store. */
     static StoreJob of(RankValues keeper, boolean excludesStrangers, Refusals refusals, TimerQueue timers) {
+        Claim claim = new Claim(0, keeper.worldSize(), keeper.hasLocalRank(), keeper.localText(), "");
+        String address = Endpoint.format(keeper.masterAddress(), keeper.masterPort());
         return new StoreJob(
-                keeper.worldSize(),
-                keeper.hasLocalRank(),
-                keeper.localText(),
-                "rank 0",
-                excludesStrangers,
-                Endpoint.format(keeper.masterAddress(), keeper.masterPort()),
-                refusals,
-                timers);
+                claim, "rank 0", excludesStrangers, new StoreState(claim.worldSize, address, refusals, timers));
     }
 
     /** A job whose properties are unknown before its first rank joins. */
     static StoreJob of(Claim first, boolean excludesStrangers, String address, Refusals refusals, TimerQueue timers) {
+        String reference = "rank " + first.rank + ", which came first,";
         return new StoreJob(
-                first.worldSize,
-                first.hasLocalRank,
-                first.local,
-                "rank " + first.rank + ", which came first,",
-                excludesStrangers,
-                address,
-                refusals,
-                timers);
+                first, reference, excludesStrangers, new StoreState(first.worldSize, address, refusals, timers));
     }
 
-    private StoreJob(
-            int worldSize,
-            boolean hasLocalRank,
-            String local,
-            String reference,
-            boolean excludesStrangers,
-            String address,
-            Refusals refusals,
-            TimerQueue timers) {
-        this.worldSize = worldSize;
-        this.hasLocalRank = hasLocalRank;
-        this.local = local;
+    private StoreJob(Claim claim, String reference, boolean excludesStrangers, StoreState state) {
+        worldSize = claim.worldSize;
+        hasLocalRank = claim.hasLocalRank;
+        local = claim.local;
         this.reference = reference;
         this.excludesStrangers = excludesStrangers;
-        state = new StoreState(worldSize, address, refusals, timers);
+        this.state = state;
     }
 
     StoreState state() {

@@ -64,7 +64,12 @@ public final class StoreSession implements StoreRequests, AutoCloseable {
      * @param bind the address at which rank 0 listens; null for the master's address
      * @param ofRank true if rank 0 keeps the store; false if a process of its own does
      */
-    public record Settings(Duration timeout, Secret secret, InetAddress bind, boolean ofRank, Heartbeat heartbeat) {}
+    public record Settings(Duration timeout, Secret secret, InetAddress bind, boolean ofRank, Heartbeat heartbeat) {
+        /** Names the store in messages. */
+        String storeName() {
+            return ofRank ? RANK_0 : "the store";
+        }
+    }
 
     /**
      * Starts the server, if this rank keeps the store, and connects.
@@ -81,16 +86,7 @@ public final class StoreSession implements StoreRequests, AutoCloseable {
         }
         boolean done = false;
         try {
-            String storeName = settings.ofRank ? RANK_0 : "the store";
-            StoreConnector connector = new StoreConnector(
-                    self,
-                    settings.secret,
-                    server,
-                    storeName,
-                    settings.heartbeat,
-                    deadline,
-                    timeout,
-                    WaitLog.USUAL_NANOS);
+            StoreConnector connector = new StoreConnector(self, settings, server, deadline, WaitLog.USUAL_NANOS);
             StoreClient client = connector.connect();
             done = true;
             StoreSession session =

@@ -212,7 +212,8 @@ class StoreScopeTest {
         int port = Ports.free();
         List<CompletableFuture<StoreSession>> opening = new ArrayList<>();
         for (int rank = 0; rank < 3; rank++) {
-            RankValues self = new RankValues(rank, 3, rank, 3, "127.0.0.1", port, "job", 0, Launcher.PROPERTIES);
+            RankValues self = new RankValues(
+                    new RankValues.Numbers(rank, 3, rank, 3), "127.0.0.1", port, "job", 0, Launcher.PROPERTIES);
             opening.add(TestSession.start(
                     () -> StoreSession.open(self, TestSession.settings(TIMEOUT, true, TestSession.NO_HEARTBEAT))));
         }

@@ -414,7 +414,13 @@ class StoreServerTest {
 
     private static RankValues self(int worldSize, int localSize, String master, int port) {
         int localRank = localSize == RankValues.UNKNOWN ? RankValues.UNKNOWN : 0;
-        return new RankValues(0, worldSize, localRank, localSize, master, port, "job", 0, Launcher.PROPERTIES);
+        return new RankValues(
+                new RankValues.Numbers(0, worldSize, localRank, localSize),
+                master,
+                port,
+                "job",
+                0,
+                Launcher.PROPERTIES);
     }
 
     private static InetAddress address(String text) throws IOException {

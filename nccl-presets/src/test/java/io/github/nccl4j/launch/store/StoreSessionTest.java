@@ -73,7 +73,8 @@ class StoreSessionTest {
     }
 
     private static RankValues rank(int rank, int worldSize, String master, int port) {
-        return new RankValues(rank, worldSize, rank, worldSize, master, port, "job", 0, Launcher.PROPERTIES);
+        return new RankValues(
+                new RankValues.Numbers(rank, worldSize, rank, worldSize), master, port, "job", 0, Launcher.PROPERTIES);
     }
 
     private static RendezvousTimeoutException late(CompletableFuture<StoreSession> opening) {
@@ -135,8 +136,9 @@ class StoreSessionTest {
     private static void assertWaits(RankValues self, String reason) {
         long interval = TimeUnit.MILLISECONDS.toNanos(20);
         try (TestLog log = new TestLog()) {
-            StoreConnector connector = new StoreConnector(
-                    self, null, null, "rank 0", NONE, System.nanoTime() + SHORT.toNanos(), SHORT, interval);
+            StoreSession.Settings settings = new StoreSession.Settings(SHORT, null, null, true, NONE);
+            StoreConnector connector =
+                    new StoreConnector(self, settings, null, System.nanoTime() + SHORT.toNanos(), interval);
             assertThrows(RendezvousTimeoutException.class, connector::connect);
             List<String> lines = log.lines();
             assertTrue(lines.size() >= 1 && lines.size() <= 4, lines::toString);

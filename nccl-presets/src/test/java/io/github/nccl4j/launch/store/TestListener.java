@@ -32,7 +32,12 @@ final class TestListener implements AutoCloseable {
     /** A rank whose store is this one. */
     RankValues rank(int rank, int worldSize) {
         return new RankValues(
-                rank, worldSize, rank, worldSize, "127.0.0.1", socket.getLocalPort(), "job", 3, Launcher.PROPERTIES);
+                new RankValues.Numbers(rank, worldSize, rank, worldSize),
+                "127.0.0.1",
+                socket.getLocalPort(),
+                "job",
+                3,
+                Launcher.PROPERTIES);
     }
 
     /** The next connection, before the greeting. */

@@ -44,7 +44,14 @@ final class TestStore implements AutoCloseable {
     /** A store of a job, in the process of its rank 0. */
     static TestStore ofJob(int worldSize, Secret secret) {
         return new TestStore(
-                new RankValues(0, worldSize, 0, worldSize, "127.0.0.1", 1, "job", 0, Launcher.PROPERTIES), secret);
+                new RankValues(
+                        new RankValues.Numbers(0, worldSize, 0, worldSize),
+                        "127.0.0.1",
+                        1,
+                        "job",
+                        0,
+                        Launcher.PROPERTIES),
+                secret);
     }
 
     static TestStore ofAnyJob() {

@@ -105,13 +105,13 @@ class OperationLogTest {
         OperationLog log = new OperationLog(1, gate);
         log.record(1, OperationKind.WAIT_SIGNAL.code(), Long.MAX_VALUE, 0xff, -1, 0xffff, Integer.MAX_VALUE, -1);
         OperationLog.Entry entry = log.last();
-        assertEquals(OperationKind.WAIT_SIGNAL.code(), entry.code());
-        assertEquals(Long.MAX_VALUE, entry.count());
-        assertEquals(0xff, entry.type());
-        assertEquals(-1, entry.peer());
-        assertEquals(0xffff, entry.op());
+        assertEquals(OperationKind.WAIT_SIGNAL.code(), entry.operation().code());
+        assertEquals(Long.MAX_VALUE, entry.operation().elements().count());
+        assertEquals(0xff, entry.operation().elements().type());
+        assertEquals(-1, entry.operation().peer());
+        assertEquals(0xffff, entry.operation().op());
         assertEquals(Integer.MAX_VALUE, entry.group());
-        assertEquals(-1, entry.stream());
+        assertEquals(-1, entry.operation().stream());
     }
 
     @Test
@@ -119,12 +119,21 @@ class OperationLogTest {
         OperationLog log = new OperationLog(1, gate);
         log.record(1, OperationKind.REDUCE.code(), 2, 3, 4, Integer.MAX_VALUE, Integer.MIN_VALUE, 5);
         assertEquals(
-                new OperationLog.Entry(1, Integer.MIN_VALUE, OperationKind.REDUCE.code(), 2, 3, 0xffff, 4, 5, 0, 0),
+                entry(
+                        1,
+                        Integer.MIN_VALUE,
+                        new Operation(
+                                OperationKind.REDUCE.code(), new Operation.Elements(0, 0, 2, 3), 0xffff, 4, 0, 5)),
                 log.last());
         OperationLog other = new OperationLog(1, gate);
         other.record(1, OperationKind.ALL_REDUCE.code(), 2, 3, 0, Integer.MAX_VALUE, 0, 5);
         assertEquals(
-                new OperationLog.Entry(1, 0, OperationKind.ALL_REDUCE.code(), 2, 3, 0xffff, 0, 5, 0, 0), other.last());
+                entry(
+                        1,
+                        0,
+                        new Operation(
+                                OperationKind.ALL_REDUCE.code(), new Operation.Elements(0, 0, 2, 3), 0xffff, 0, 0, 5)),
+                other.last());
     }
 
     @Test
@@ -132,8 +141,21 @@ class OperationLogTest {
         OperationLog log = new OperationLog(1, gate);
         log.record(1, OperationKind.ALL_REDUCE.code(), -1, 11, 0, 0xffff, 0, Long.MIN_VALUE);
         assertEquals(
-                new OperationLog.Entry(1, 0, OperationKind.ALL_REDUCE.code(), -1, 11, 0xffff, 0, Long.MIN_VALUE, 0, 0),
+                entry(
+                        1,
+                        0,
+                        new Operation(
+                                OperationKind.ALL_REDUCE.code(),
+                                new Operation.Elements(0, 0, -1, 11),
+                                0xffff,
+                                0,
+                                0,
+                                Long.MIN_VALUE)),
                 log.last());
+    }
+
+    private static OperationLog.Entry entry(long sequence, int group, Operation operation) {
+        return new OperationLog.Entry(sequence, group, operation, 0, 0);
     }
 
     /** Peer and group of the long form stay in the memory of its place. */
@@ -141,11 +163,13 @@ class OperationLogTest {
     void shortEntryOverwritesLongEntryCompletely() {
         OperationLog log = new OperationLog(1, gate);
         record(log, 4, 1);
-        assertEquals(4, log.last().peer());
+        assertEquals(4, log.last().operation().peer());
         operate(log);
         operate(log);
         OperationLog.Entry entry = log.last();
-        assertEquals(List.of(3L, 0L, 0L), List.of(entry.sequence(), (long) entry.peer(), (long) entry.group()));
+        assertEquals(
+                List.of(3L, 0L, 0L),
+                List.of(entry.sequence(), (long) entry.operation().peer(), (long) entry.group()));
     }
 
     private void operate(OperationLog log) {
@@ -283,9 +307,9 @@ class OperationLogTest {
             long read = 0;
             while (!over.get()) {
                 for (OperationLog.Entry entry : log.entries()) {
-                    assertEquals(entry.sequence(), entry.count());
-                    assertEquals(entry.sequence(), entry.stream());
-                    assertEquals((int) entry.sequence(), entry.peer());
+                    assertEquals(entry.sequence(), entry.operation().elements().count());
+                    assertEquals(entry.sequence(), entry.operation().stream());
+                    assertEquals((int) entry.sequence(), entry.operation().peer());
                     read++;
                 }
             }
