@@ -31,12 +31,16 @@ int32_t exchange(const void* send, int32_t to, void* recv, int32_t from, int64_t
 
 extern "C" int32_t Java_io_github_nccl4j_benchmarks_Loops_callFromC(void*, void*, int32_t operation, int32_t calls,
                                                                        int64_t sendAddress, int64_t recvAddress,
-                                                                       int64_t count, int32_t rank, int32_t size,
-                                                                       int64_t commHandle, int64_t streamHandle) {
+                                                                       int64_t count, int64_t commHandle,
+                                                                       int64_t streamHandle) {
   void* send = (void*)sendAddress;
   void* recv = (void*)recvAddress;
   ncclComm_t comm = (ncclComm_t)commHandle;
   cudaStream_t stream = (cudaStream_t)streamHandle;
+  int rank = 0, size = 1;
+  ncclResult_t known = ncclCommUserRank(comm, &rank);
+  if (known == ncclSuccess) known = ncclCommCount(comm, &size);
+  if (known != ncclSuccess) return known;
   int32_t next = (rank + 1) % size;
   int32_t previous = (rank + size - 1) % size;
   int64_t bytes = count * (int64_t)sizeof(float);

@@ -45,8 +45,8 @@ std::vector<float> folded(
   for (size_t count : parts) {
     std::vector<const void*> at;
     for (const std::vector<float>& input : inputs) at.push_back(&input[from]);
-    foldElements(
-        operation, rank, static_cast<int>(elements.size()), from, count, at.data(), nullptr, &result[from]);
+    Reduction reduction{operation.type, operation.op, static_cast<int>(elements.size()), rank, at.data(), nullptr};
+    foldElements(operation, reduction, from, count, &result[from]);
     from += count;
   }
   EXPECT_EQ(operation.count, from);

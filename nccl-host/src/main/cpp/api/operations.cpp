@@ -284,15 +284,29 @@ static void checkCounts(const size_t* sendcounts, const size_t* recvcounts, cons
   }
 }
 
+/** A buffer of an all-to-all-v, with the matrices of its counts and displacements. */
+struct SendBlocks {
+  const void* buffer;
+  const size_t* counts;
+  const size_t* displacements;
+};
+
+struct RecvBlocks {
+  void* buffer;
+  const size_t* counts;
+  const size_t* displacements;
+};
+
 /**
  * All-to-all-v, whose matrices are copied here; the caller may reuse them at once, also inside a group. Windows are not
  * required and the relay buffer is not used. All ranks must pass the same matrices, except for sdispls, of which only this
  * rank's row is used. In place is refused: VCCL would overwrite elements that it still sends.
  */
 static ncclResult_t allToAllv(
-    const void* sendbuff, const size_t* sendcounts, const size_t* sdispls, void* recvbuff, const size_t* recvcounts,
-    const size_t* rdispls, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t cudaStream) {
+    const SendBlocks& send, const RecvBlocks& recv, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t cudaStream) {
   return guardedCall([&]() -> ncclResult_t {
+    const auto& [sendbuff, sendcounts, sdispls] = send;
+    const auto& [recvbuff, recvcounts, rdispls] = recv;
     // The communicator is checked first: nccl4j distinguishes two forms of this function by that check.
     std::shared_ptr<Comm> known = requireReadyComm(comm, "AlltoAllv");
     checkType("AlltoAllv", datatype);
@@ -369,7 +383,7 @@ extern "C" ncclResult_t allToAllvOfBothForms(
   uintptr_t comm = hasRelayCount ? tenth : ninth;
   uintptr_t stream = hasRelayCount ? eleventh : tenth;
   return allToAllv(
-      sendbuff, sendcounts, sdispls, recvbuff, recvcounts, rdispls,
+      {sendbuff, sendcounts, sdispls}, {recvbuff, recvcounts, rdispls},
       static_cast<ncclDataType_t>(static_cast<int>(type)), reinterpret_cast<ncclComm_t>(comm),
       reinterpret_cast<cudaStream_t>(stream));
 }

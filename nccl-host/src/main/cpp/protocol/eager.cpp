@@ -137,7 +137,8 @@ class EagerCollective {
     if (exchange_.folds()) {
       const void* inputs[kMostRanks];
       for (const Peer& peer : comm_.peers) inputs[peer.rank] = peer.rank == comm_.rank ? own : peer.inlined();
-      foldElements(operation_, comm_.rank, comm_.ranks, 0, operation_.count, inputs, nullptr, operation_.recv);
+      Reduction reduction{operation_.type, operation_.op, comm_.ranks, comm_.rank, inputs, nullptr};
+      foldElements(operation_, reduction, 0, operation_.count, operation_.recv);
       return;
     }
     if (bytes_ == 0) return;
@@ -238,7 +239,8 @@ class EagerChunks {
     const void* inputs[kMostRanks];
     for (const Peer& peer : comm_.peers) inputs[peer.rank] = peer.inlined();
     inputs[comm_.rank] = operation_.send + startOf(comm_.rank);
-    foldElements(operation_, comm_.rank, comm_.ranks, 0, bytes / typeSize(operation_.type), inputs, nullptr, folded_);
+    Reduction reduction{operation_.type, operation_.op, comm_.ranks, comm_.rank, inputs, nullptr};
+    foldElements(operation_, reduction, 0, bytes / typeSize(operation_.type), folded_);
     comm_.eachPeer([&](Peer& peer) { peer.data->putBytes(folded_, bytes); });
     wakePeers();
   }

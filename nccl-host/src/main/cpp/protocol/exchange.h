@@ -34,14 +34,12 @@ inline size_t chunkStart(const Operation& operation, size_t chunk, size_t chunks
 }
 
 /**
- * Folds elements of a reduction at this rank, from this one on, in the order of a ring of NCCL: it ends with the rank that gets the
- * result or, in an AllReduce, with that of the chunk. With more than two ranks, NCCL's order in an AllReduce depends on more than the
+ * Folds elements of a reduction, of which `last` is this rank, from this one on, in the order of a ring of NCCL: it ends with the rank
+ * that gets the result or, in an AllReduce, with that of the chunk. With more than two ranks, NCCL's order in an AllReduce depends on more than the
  * call, and here it is that of the ranks.
  */
-inline void foldElements(
-    const Operation& operation, int rank, int ranks, size_t from, size_t count, const void* const* inputs,
-    const uint64_t* scalars, void* target) {
-  Reduction reduction{operation.type, operation.op, ranks, rank, inputs, scalars};
+inline void foldElements(const Operation& operation, Reduction reduction, size_t from, size_t count, void* target) {
+  const int ranks = reduction.ranks;
   size_t first = count;
   if (operation.call == Call::AllReduce && ranks > 2) {
     reduction.last = ranks - 1;

@@ -156,7 +156,8 @@ class Fold {
     size_t bytes = count * element_;
     inputs_[static_cast<size_t>(comm_.rank)] = own_;
     size_t done = operation_.count - left_;
-    foldElements(operation_, comm_.rank, comm_.ranks, done, count, inputs_.data(), scalars_.data(), target_);
+    Reduction reduction{operation_.type, operation_.op, comm_.ranks, comm_.rank, inputs_.data(), scalars_.data()};
+    foldElements(operation_, reduction, done, count, target_);
     if (shares_) queueForOthers(comm_, target_, bytes);
     target_ += bytes;
     own_ += bytes;

@@ -291,9 +291,16 @@ struct Interface {
     }
   }
 
-  static Result begin(
-      void** context, uint64_t id, int* mask, const char* name, int nodes, int ranks, int rank, Logger logger,
-      const void* ours) {
+  /** The communicator of a call of init. */
+  struct Named {
+    uint64_t id;
+    const char* name;
+    int nodes;
+    int ranks;
+    int rank;
+  };
+
+  static Result begin(void** context, int* mask, const Named& of, Logger logger, const void* ours) {
     State& s = state();
     auto* communicator = new (std::nothrow) Communicator{s.communicators.fetch_add(1) + 1, nullptr};
     if (communicator == nullptr) return kSuccess;
@@ -306,9 +313,9 @@ struct Interface {
     if (void* table = chainTable()) {
       Result result = chain.version == 4
                           ? static_cast<const Plugin<Init4>*>(table)->init(
-                                &communicator->theirs, &chain.mask, name, id, nodes, ranks, rank, logger)
+                                &communicator->theirs, &chain.mask, of.name, of.id, of.nodes, of.ranks, of.rank, logger)
                           : static_cast<const Plugin<Init5>*>(table)->init(
-                                &communicator->theirs, id, &chain.mask, name, nodes, ranks, rank, logger);
+                                &communicator->theirs, of.id, &chain.mask, of.name, of.nodes, of.ranks, of.rank, logger);
       if (result != kSuccess) {
         communicator->theirs = nullptr;
         if (logger) logger(2, 1, __FILE__, __LINE__, "nccl4j: the other profiler plugin failed with %d", result);
@@ -322,20 +329,20 @@ struct Interface {
       s.versions[i] = version;
       break;
     }
-    if (!hasKernelMemory(nodes, ranks)) s.withoutKernels.store(true, std::memory_order_relaxed);
+    if (!hasKernelMemory(of.nodes, of.ranks)) s.withoutKernels.store(true, std::memory_order_relaxed);
     setMasks();
     uint32_t number = communicator->number;
     s.queue.write([&](Record& record) {
       record = {};
       record.kind = kCommunicatorBegins;
       record.communicator = number;
-      record.id = id;
+      record.id = of.id;
       record.time = now();
-      record.count = static_cast<uint64_t>(ranks);
-      record.tag = static_cast<uint64_t>(nodes);
-      record.peer = rank;
+      record.count = static_cast<uint64_t>(of.ranks);
+      record.tag = static_cast<uint64_t>(of.nodes);
+      record.peer = of.rank;
       record.channels = version;
-      if (name != nullptr) strncpy(&record.text[0][0], name, sizeof record.text - 1);
+      if (of.name != nullptr) strncpy(&record.text[0][0], of.name, sizeof record.text - 1);
     });
     return kSuccess;
   }
@@ -518,13 +525,13 @@ Result Interface<version>::init(
   const void* ours = version == 5   ? static_cast<const void*>(&ncclProfiler_v5)
                      : version == 6 ? static_cast<const void*>(&ncclProfiler_v6)
                                     : static_cast<const void*>(&ncclProfiler_v7);
-  return begin(context, id, mask, name, nodes, ranks, rank, logger, ours);
+  return begin(context, mask, {id, name, nodes, ranks, rank}, logger, ours);
 }
 
 template <int version>
 Result Interface<version>::init4(
     void** context, int* mask, const char* name, uint64_t id, int nodes, int ranks, int rank, Logger logger) {
-  return begin(context, id, mask, name, nodes, ranks, rank, logger, &ncclProfiler_v4);
+  return begin(context, mask, {id, name, nodes, ranks, rank}, logger, &ncclProfiler_v4);
 }
 
 }  // namespace nccl4j_profiler

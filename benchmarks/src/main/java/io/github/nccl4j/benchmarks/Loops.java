@@ -106,15 +106,7 @@ public final class Loops implements Callable<Integer> {
     private Loops() {}
 
     private static native int callFromC(
-            int operation,
-            int calls,
-            long send,
-            long recv,
-            long count,
-            int rank,
-            int size,
-            long communicator,
-            long stream);
+            int operation, int calls, long send, long recv, long count, long communicator, long stream);
 
     private static native int callConfiguredFromC(
             int calls, long send, long recv, long count, long communicator, long stream);
@@ -444,8 +436,6 @@ public final class Loops implements Callable<Integer> {
                 arguments.send().address(),
                 arguments.recv().address(),
                 arguments.count(),
-                arguments.rank(),
-                arguments.size(),
                 arguments.communicator().nativeHandle(),
                 arguments.stream().nativeHandle());
     }

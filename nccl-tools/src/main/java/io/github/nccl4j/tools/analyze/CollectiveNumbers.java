@@ -51,16 +51,6 @@ final class CollectiveNumbers {
 
     private static Call with(Call call, long number) {
         return new Call(
-                call.sequence(),
-                number,
-                call.function(),
-                call.count(),
-                call.type(),
-                call.op(),
-                call.peer(),
-                call.stream(),
-                call.group(),
-                call.enqueued(),
-                call.done());
+                call.sequence(), number, call.operation(), call.stream(), call.group(), call.enqueued(), call.done());
     }
 }

@@ -81,14 +81,16 @@ final class Profile {
                 Limits.text("nccl" + performance.get(kind).getAsString()),
                 performance.get(kind + "_msg_size_bytes").getAsLong(),
                 header.get("rank").getAsInt(),
-                more.get("launched_us").getAsLong(),
-                more.get("queued_ns").getAsLong(),
-                more.get("kernel_ns").getAsLong(),
+                new Kernel.Times(
+                        more.get("launched_us").getAsLong(),
+                        more.get("queued_ns").getAsLong(),
+                        more.get("kernel_ns").getAsLong()),
                 finite(performance.get(kind + "_busbw_gbs").getAsDouble()),
-                Limits.text(more.get("algorithm").getAsString() + " "
-                                + more.get("protocol").getAsString())
-                        .strip(),
-                more.get("channels").getAsInt(),
+                new Kernel.Choice(
+                        Limits.text(more.get("algorithm").getAsString() + " "
+                                        + more.get("protocol").getAsString())
+                                .strip(),
+                        more.get("channels").getAsInt()),
                 more.get("tag").getAsLong());
         kernels.add(kernel);
         Key communicator = new Key(

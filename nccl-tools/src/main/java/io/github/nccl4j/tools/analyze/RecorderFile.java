@@ -137,6 +137,7 @@ final class RecorderFile {
         }
         json.endObject();
         boolean differs = function.equals("ncclAlltoAllv");
-        return new Call(sequence, 0, function, differs ? -1 : count, type, op, peer, stream, group, enqueued, done);
+        Call.Operation operation = new Call.Operation(function, differs ? -1 : count, type, op, peer);
+        return new Call(sequence, 0, operation, stream, group, enqueued, done);
     }
 }

@@ -125,13 +125,14 @@ final class TorchDump {
                 .add(new Call(
                         number,
                         single ? 0 : number,
-                        words[0],
-                        words[0].startsWith("all_to_all")
-                                ? -1
-                                : elements(entry, scatters ? "output_sizes" : "input_sizes"),
-                        type(entry, scatters ? "output_dtypes" : "input_dtypes"),
-                        "",
-                        peer(words),
+                        new Call.Operation(
+                                words[0],
+                                words[0].startsWith("all_to_all")
+                                        ? -1
+                                        : elements(entry, scatters ? "output_sizes" : "input_sizes"),
+                                type(entry, scatters ? "output_dtypes" : "input_dtypes"),
+                                "",
+                                peer(words)),
                         "",
                         0,
                         Limits.micros(number(entry, "time_created_ns")),

@@ -84,12 +84,15 @@ final class TraceEvents {
                 name("thread_name", rank, thread, "kernels of communicator " + label);
             }
             Kernel kernel = found.get();
-            double start = kernel.launched() + kernel.queued() / 1000.0 - lanes.begin();
+            double start = kernel.times().launched() + kernel.times().queued() / 1000.0 - lanes.begin();
             begin("X", call.arguments(), rank, thread).name("ts").value(Math.max(0, start));
             json.name("dur").value(kernel.duration() / 1000.0).name("cat").value("kernel");
             json.name("args").beginObject().name("operation").value(call.sequence());
-            json.name("algorithm").value(kernel.algorithm()).name("channels").value(kernel.channels());
-            json.name("queued us").value(kernel.queued() / 1000.0);
+            json.name("algorithm")
+                    .value(kernel.choice().algorithm())
+                    .name("channels")
+                    .value(kernel.choice().channels());
+            json.name("queued us").value(kernel.times().queued() / 1000.0);
             json.name("bus GB/s").value(kernel.busBandwidth()).endObject().endObject();
         }
     }

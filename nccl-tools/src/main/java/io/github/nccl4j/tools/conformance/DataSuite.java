@@ -111,7 +111,8 @@ final class DataSuite {
     private Case make(
             Operation operation, ElementType<?> type, Operator operator, int count, Form form, Tuning tuning) {
         seed++;
-        return new Case(operation, type, operator, count, form, (int) (seed % crew.size()), seed, tuning);
+        Case.Elements elements = new Case.Elements(type, operator, count);
+        return new Case(operation, elements, form, (int) (seed % crew.size()), seed, tuning);
     }
 
     private void check(Operation operation, ElementType<?> type, Operator operator, int count, Form form) {

@@ -57,9 +57,10 @@ final class GraphSuite {
                     Operator[] operators = Operator.values();
                     Case one = new Case(
                             operation,
-                            types.get((int) (seed % types.size())),
-                            operation.reduces() ? operators[(int) (seed % operators.length)] : null,
-                            count,
+                            new Case.Elements(
+                                    types.get((int) (seed % types.size())),
+                                    operation.reduces() ? operators[(int) (seed % operators.length)] : null,
+                                    count),
                             form,
                             (int) (seed % self.size()),
                             seed,

@@ -8,19 +8,37 @@ import io.github.nccl4j.highlevel.ElementType;
  *
  * @param send the address of the send buffer
  * @param recv the address of the receive buffer
- * @param operator the reduction operator, or null for collectives without a reduction
- * @param config the configuration of the call, or null
+ * @param same the arguments that do not depend on rank and size
  */
-record Arguments(
-        Member member,
-        long send,
-        long recv,
-        Sizes sizes,
-        ElementType<?> type,
-        Operator operator,
-        int root,
-        Traffic traffic,
-        CollectiveConfig config) {
+record Arguments(Member member, long send, long recv, Sizes sizes, Same same) {
+    /**
+     * The arguments of all calls of a measurement.
+     *
+     * @param operator the reduction operator, or null for collectives without a reduction
+     * @param config the configuration of the call, or null
+     */
+    record Same(ElementType<?> type, Operator operator, int root, Traffic traffic, CollectiveConfig config) {}
+
+    ElementType<?> type() {
+        return same.type;
+    }
+
+    Operator operator() {
+        return same.operator;
+    }
+
+    int root() {
+        return same.root;
+    }
+
+    Traffic traffic() {
+        return same.traffic;
+    }
+
+    CollectiveConfig config() {
+        return same.config;
+    }
+
     int rank() {
         return member.rank();
     }
@@ -35,6 +53,6 @@ record Arguments(
 
     /** The number of bytes that each rank sends in an all-to-all. */
     long total() {
-        return count() * ranks() * type.sizeInBytes();
+        return count() * ranks() * same.type.sizeInBytes();
     }
 }

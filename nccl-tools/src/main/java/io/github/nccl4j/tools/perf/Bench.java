@@ -423,8 +423,8 @@ final class Bench {
                 send += sizes.sendInPlace() * member.rank() * elementSize;
                 recv += sizes.recvInPlace() * member.rank() * elementSize;
             }
-            Arguments arguments =
-                    new Arguments(member, send, recv, sizes, type, operator, root, traffic, settings.config());
+            Arguments.Same same = new Arguments.Same(type, operator, root, traffic, settings.config());
+            Arguments arguments = new Arguments(member, send, recv, sizes, same);
             return raw ? RawCalls.of(collective, arguments) : HighlevelCalls.of(collective, arguments);
         }
     }

@@ -24,8 +24,9 @@ record IterationTimes(double[] slowest, List<double[]> byProcess, int skipped) {
     }
 
     /** Statistics of the iterations, in microseconds, except {@code cv} in percent; named as in nccl-tests. */
-    record Summary(
-            double min, double max, double average, double p50, double p95, double p99, double deviation, double cv) {}
+    record Summary(double min, double max, double average, Percentiles percentiles, double deviation, double cv) {}
+
+    record Percentiles(double p50, double p95, double p99) {}
 
     Summary summary() {
         double[] sorted = Arrays.copyOfRange(slowest, skipped, slowest.length);
@@ -41,9 +42,7 @@ record IterationTimes(double[] slowest, List<double[]> byProcess, int skipped) {
                 sorted[sorted.length - 1],
                 average,
                 // As in nccl-tests: of an even number of values, the upper of the two in the middle.
-                sorted[sorted.length / 2],
-                percentile(sorted, 95),
-                percentile(sorted, 99),
+                new Percentiles(sorted[sorted.length / 2], percentile(sorted, 95), percentile(sorted, 99)),
                 deviation,
                 average > 0 ? 100 * deviation / average : 0);
     }
@@ -60,9 +59,9 @@ record IterationTimes(double[] slowest, List<double[]> byProcess, int skipped) {
         json.name("min_us").value(summary.min);
         json.name("max_us").value(summary.max);
         json.name("avg_us").value(summary.average);
-        json.name("p50_us").value(summary.p50);
-        json.name("p95_us").value(summary.p95);
-        json.name("p99_us").value(summary.p99);
+        json.name("p50_us").value(summary.percentiles.p50);
+        json.name("p95_us").value(summary.percentiles.p95);
+        json.name("p99_us").value(summary.percentiles.p99);
         json.name("stdev_us").value(summary.deviation);
         json.name("cv_pct").value(summary.cv);
         json.name("times_us");

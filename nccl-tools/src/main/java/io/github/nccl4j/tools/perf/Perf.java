@@ -216,7 +216,9 @@ final class Perf {
             return cell;
         }
         IterationTimes.Summary summary = measured.iterations().summary();
-        return cell + PerformanceTable.iterations(summary.min(), summary.max(), summary.p99(), summary.cv());
+        return cell
+                + PerformanceTable.iterations(
+                        summary.min(), summary.max(), summary.percentiles().p99(), summary.cv());
     }
 
     private void foot(boolean right, Processes processes) {

@@ -267,8 +267,9 @@ public final class SurvivalCommand implements Callable<Integer> {
         Path folder = Files.createTempDirectory("survival");
         Set<String> wrong = new TreeSet<>();
         try {
-            Survivor.Task task = new Survivor.Task(
-                    victim, incident, moment, Duration.ofSeconds(deadline), count, exchange, returns, folder);
+            Survivor.Task.Loss loss = new Survivor.Task.Loss(victim, incident, moment);
+            Survivor.Task task =
+                    new Survivor.Task(loss, Duration.ofSeconds(deadline), count, exchange, returns, folder);
             launch.setMaxRestarts(returns && !spare ? 1 : 0);
             launch.setSpares(spare ? 1 : 0);
             Thread pauses = DaemonThreads.start("pause", () -> pause(incident, folder));

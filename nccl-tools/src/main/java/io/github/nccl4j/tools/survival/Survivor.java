@@ -81,30 +81,23 @@ final class Survivor {
     }
 
     /** The task of the ranks of a round. */
-    record Task(
-            int victim,
-            Incident incident,
-            int moment,
-            Duration deadline,
-            int count,
-            boolean exchange,
-            boolean returns,
-            Path folder) {
+    record Task(Loss loss, Duration deadline, int count, boolean exchange, boolean returns, Path folder) {
+        /** The rank that is lost, the incident, and its time in milliseconds after the start of the loop. */
+        record Loss(int victim, Incident incident, int moment) {}
+
         private static final String PROPERTY = "nccl4j.survival";
 
         /** For the JVM of a rank. */
         List<String> options() {
-            return List.of("-D" + PROPERTY + "=" + victim + "," + incident + "," + moment + "," + deadline.toSeconds()
-                    + "," + count + "," + exchange + "," + returns + "," + folder);
+            return List.of("-D" + PROPERTY + "=" + loss.victim + "," + loss.incident + "," + loss.moment + ","
+                    + deadline.toSeconds() + "," + count + "," + exchange + "," + returns + "," + folder);
         }
 
         static Optional<Task> ofProcess() {
             return Optional.ofNullable(System.getProperty(PROPERTY)).map(text -> {
                 String[] parts = text.split(",", 8);
                 return new Task(
-                        Integer.parseInt(parts[0]),
-                        Incident.valueOf(parts[1]),
-                        Integer.parseInt(parts[2]),
+                        new Loss(Integer.parseInt(parts[0]), Incident.valueOf(parts[1]), Integer.parseInt(parts[2])),
                         Duration.ofSeconds(Long.parseLong(parts[3])),
                         Integer.parseInt(parts[4]),
                         Boolean.parseBoolean(parts[5]),
@@ -182,7 +175,7 @@ final class Survivor {
             comeBack(store, recovery, numbers, stream);
             return 0;
         }
-        if (task.incident.isPause()) {
+        if (task.loss.incident.isPause()) {
             pause(store, recovery, numbers, stream);
             return 0;
         }
@@ -199,7 +192,7 @@ final class Survivor {
             } catch (NcclRemoteException | NcclTimeoutException failure) {
                 lost = failure;
             }
-            if (call == WARM_CALLS && self.rank() == task.victim) {
+            if (call == WARM_CALLS && self.rank() == task.loss.victim) {
                 later(() -> die(store));
             }
         }
@@ -218,7 +211,7 @@ final class Survivor {
             return 0;
         }
         List<Integer> left = recovery.members();
-        boolean right = !left.contains(task.victim)
+        boolean right = !left.contains(task.loss.victim)
                 && left.size() == self.worldSize() - 1
                 && sum(recovery.communicator(), numbers, stream) == expected(left);
         new Report(
@@ -259,7 +252,7 @@ final class Survivor {
                 long start = System.nanoTime();
                 sum = sum(recovery.communicator(), numbers, stream, own);
                 longest = Math.max(longest, System.nanoTime() - start);
-                if (call++ == WARM_CALLS && self.rank() == task.victim) {
+                if (call++ == WARM_CALLS && self.rank() == task.loss.victim) {
                     later(() -> pauseHere(paused, collected));
                 }
             } while (sum == expected);
@@ -280,10 +273,10 @@ final class Survivor {
 
     private void pauseHere(AtomicBoolean paused, AtomicLong collected) throws IOException, InterruptedException {
         writePid();
-        if (task.incident == Incident.PAUSE) {
+        if (task.loss.incident == Incident.PAUSE) {
             // The command continues this process.
             Signals.send("STOP", ProcessHandle.current().pid());
-        } else if (task.incident == Incident.COLLECT) {
+        } else if (task.loss.incident == Incident.COLLECT) {
             collected.set(collectGarbage());
         } else {
             Thread.sleep(SurvivalCommand.PAUSE.toMillis());
@@ -345,7 +338,7 @@ final class Survivor {
     /** One of the survivors ends the rank that was stopped. */
     private void endTogether(Rendezvous survivors, List<Integer> left) {
         survivors.barrier("end", patience);
-        if (task.incident == Incident.STOP && self.rank() == left.get(0)) {
+        if (task.loss.incident == Incident.STOP && self.rank() == left.get(0)) {
             ProcessHandle.of(Long.parseLong(read(PID))).ifPresent(ProcessHandle::destroyForcibly);
         }
     }
@@ -407,7 +400,7 @@ final class Survivor {
     private void later(Event event) {
         DaemonThreads.start("incident", () -> {
             try {
-                Thread.sleep(task.moment);
+                Thread.sleep(task.loss.moment);
                 event.run();
             } catch (IOException | InterruptedException e) {
                 throw new IllegalStateException(e);
@@ -422,7 +415,7 @@ final class Survivor {
                 ByteBuffer.allocate(Long.BYTES)
                         .putLong(System.currentTimeMillis())
                         .array());
-        kill(ProcessHandle.current().pid(), task.incident.name());
+        kill(ProcessHandle.current().pid(), task.loss.incident.name());
     }
 
     /** The file appears with its content. */

@@ -37,9 +37,9 @@ class IterationTimesTest {
                 IntStream.range(0, count).mapToDouble(i -> count - i).toArray();
         IterationTimes.Summary summary =
                 IterationTimes.of(List.of(backwards), 0).summary();
-        assertEquals(p50, summary.p50());
-        assertEquals(p95, summary.p95());
-        assertEquals(p99, summary.p99());
+        assertEquals(p50, summary.percentiles().p50());
+        assertEquals(p95, summary.percentiles().p95());
+        assertEquals(p99, summary.percentiles().p99());
     }
 
     @Test
