@@ -1,7 +1,8 @@
 #!/bin/sh
 # Compiles the native tests of the host engine: test-native.sh CXX FOLDER [address|thread]. Makes FOLDER/unit-tests,
 # FOLDER/stress and FOLDER/fuzz-wire, of the objects that build-native.sh left, or of objects with AddressSanitizer and
-# UndefinedBehaviorSanitizer; with ThreadSanitizer FOLDER/stress alone. Needs GoogleTest (Debian: libgtest-dev).
+# UndefinedBehaviorSanitizer, and the network plugins of the tests, FOLDER/libnccl-net-test8.so to libnccl-net-test12.so; with
+# ThreadSanitizer FOLDER/stress alone. Needs GoogleTest (Debian: libgtest-dev).
 set -eu
 cxx=$1
 folder=$2
@@ -70,6 +71,14 @@ for source in "$@"; do
   fi
   echo "$source $object"
 done | xargs -r -P 2 -L 1 sh -c "$cxx $flags -include '$headers' -c \"\$0\" -o \"\$1\""
+if [ "$sanitizer" != thread ]; then
+  for version in 8 9 10 11 12; do
+    plugin=$folder/libnccl-net-test$version.so
+    [ -z "$(find "$tests/test-net-plugin.cpp" "$tests/testnet.h" "$sources/transport/netinterface.h" "$0" ! -newer "$plugin" 2>/dev/null |
+      sed -n 4p)" ] || continue
+    echo "$version $plugin"
+  done | xargs -r -P 2 -L 1 sh -c "$cxx $flags -fPIC -fvisibility=hidden -shared -DNET_VERSION=\$0 '$tests/test-net-plugin.cpp' -o \"\$1\""
+fi
 # link PROGRAM OBJECT...
 link() {
   program=$1

@@ -68,6 +68,13 @@ std::string format(const char* pattern, ...) {
   return text;
 }
 
+std::string printable(std::string text) {
+  for (char& c : text) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return text;
+}
+
 void fail(ncclResult_t code, const char* pattern, ...) {
   va_list args;
   va_start(args, pattern);

@@ -50,6 +50,9 @@ class PlainLocale {
 /** Formats as printf into a string, in the "C" locale. */
 std::string format(const char* pattern, ...) __attribute__((format(printf, 1, 2)));
 
+/** Replaces what is no printable ASCII by '?'. */
+std::string printable(std::string text);
+
 /** Throws a Failure. */
 [[noreturn]] void fail(ncclResult_t code, const char* pattern, ...) __attribute__((format(printf, 2, 3)));
 

@@ -27,6 +27,7 @@ void beginChild() {
   replaceDescriptors();
   forgetStreams();
   renewProfilerLock();
+  renewNetworkLock();
   release();
 }
 

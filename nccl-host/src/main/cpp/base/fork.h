@@ -37,5 +37,6 @@ void renewProcess();
 void replaceDescriptors();
 void forgetStreams();
 void renewProfilerLock();
+void renewNetworkLock();
 
 }  // namespace host

@@ -7,11 +7,14 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "base/fork.h"
 #include "base/settings.h"
 #include "protocol/regroup.h"
 #include "transport/memorychannel.h"
+#include "transport/netconnection.h"
+#include "transport/pluginchannel.h"
 
 namespace host {
 namespace {
@@ -69,8 +72,15 @@ class Bootstrap {
       address_ = interface.address;
       networkListener_ = listenAt(interface, address_);
     }
-    joinServer();
+    std::optional<Failure> unusable;
     try {
+      openNetwork();
+    } catch (const Failure& failure) {
+      unusable = failure;
+    }
+    joinServer(unusable.has_value());
+    try {
+      if (unusable) throw Failure(*unusable);
       std::string body = await(AnswerKind::Table);
       // All have joined: from here on the server knows of the end of each, which may end its old communicator as soon as it can go.
       members_ = nullptr;
@@ -78,6 +88,7 @@ class Bootstrap {
       memcpy(table_.data(), body.data(), body.size());
       deadline_ = now() + initTimeout() + kOwnMargin;
       connectPairs();
+      connectNetwork();
     } catch (const Failure& failure) {
       report(failure);
       throw;
@@ -116,8 +127,22 @@ class Bootstrap {
     throw Failure(ncclInvalidUsage, describeOtherLibrary(greeting, id_));
   }
 
-  void joinServer() {
+  /** The plugin for elements between hosts, if there is one. */
+  void openNetwork() {
+    if (!id_.address.valid()) return;
+    network_ = Network::open(hashOf(id_.secret), comm_.rank);
+    if (!network_ || !encryptionKey()) return;
+    fail(
+        ncclInvalidUsage,
+        "rank %d has an encryption key, and the network plugin '%s' for elements between hosts, which would not be encrypted: unset "
+        "NCCL_NET_PLUGIN and NCCL_NET, or the key",
+        comm_.rank, network_->name().c_str());
+  }
+
+  void joinServer(bool fails) {
     Hello hello;
+    hello.fails = fails;
+    if (network_) network_->name().copy(hello.network, sizeof hello.network - 1);
     hello.rank = comm_.rank;
     hello.ranks = comm_.ranks;
     hello.pid = getpid();
@@ -306,6 +331,30 @@ class Bootstrap {
     networkListener_.reset();
   }
 
+  /** Connects to the ranks of other hosts by the plugin. */
+  void connectNetwork() {
+    if (!network_) return;
+    std::vector<std::pair<Peer*, std::unique_ptr<NetConnection>>> connections;
+    for (Peer& peer : comm_.peers) {
+      if (!peer.onOtherHost) continue;
+      connections.emplace_back(
+          &peer, std::make_unique<NetConnection>(network_, id_.secret, comm_.rank, peer.rank, peer.data->descriptor()));
+    }
+    while (!connections.empty()) {
+      for (auto& [peer, connection] : connections) {
+        if (!connection->connect()) continue;
+        peer->data = std::make_unique<PluginChannel>(peer->data->takeSocket(), std::move(connection));
+        comm_.ringBytes += NetConnection::kBytes;
+      }
+      connections.erase(
+          std::remove_if(connections.begin(), connections.end(), [](const auto& one) { return one.second == nullptr; }),
+          connections.end());
+      if (readServer()) failUnexpected();
+      // A plugin has no descriptor to poll.
+      if (!connections.empty()) waitFor({}, 1);
+    }
+  }
+
   static std::string nameOf(const TableEntry& entry) {
     std::string name(entry.hostName, strnlen(entry.hostName, sizeof entry.hostName));
     for (char& c : name) {
@@ -467,6 +516,7 @@ class Bootstrap {
   Fd listener_;
   Fd networkListener_;  // invalid if the id has no address
   NetworkAddress address_;  // of networkListener_
+  std::shared_ptr<Network> network_;  // NULL: sockets
   Fd server_;
   short serverEvents_ = POLLIN;
   std::string answer_;

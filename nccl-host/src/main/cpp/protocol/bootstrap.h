@@ -89,11 +89,12 @@ struct Hello {
   uint64_t process = 0;  // see processToken
   double timeout = 0;
   int32_t processors = 0;  // that this rank may use
-  int32_t unused = 0;
+  int32_t fails = 0;       // 1: a Report with the reason follows
   char listener[kNonceBytes] = {};  // this rank accepts the others here
   uint64_t host = 0;                // see hostNumber
   NetworkAddress address;           // this rank accepts those of other hosts here; not valid if the id has none
   char hostName[64] = {};
+  char network[64] = {};            // the name of its network plugin; empty for sockets
 };
 
 /** The connections of a pair of ranks. The lane for puts is among them only between hosts; see Comm::openLane for the others. */

@@ -169,6 +169,7 @@ class Runner {
       }
       wait.credit = peer.credits.areAwaited();
       if (peer.data->arm(wait)) wakeTime = 0;
+      wakeTime = std::min(wakeTime, peer.data->nextLook(wait));
       short events = peer.data->events(wait);
       if (events != 0) polled.push_back({peer.data->descriptor(), events, 0});
     }

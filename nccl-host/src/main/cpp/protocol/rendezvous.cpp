@@ -207,7 +207,29 @@ class Server {
                                 static_cast<int>(other->hello.pid), static_cast<int>(hello.pid)));
       return;
     }
+    if (hello.fails) return;
+    for (const auto& other : connections_) {
+      if (other.get() == &from || !other->hasJoined() || other->hello.fails || sameNetwork(other->hello, hello)) continue;
+      broken(
+          ncclInvalidUsage, format(
+                                "rank %d (%s) uses %s between hosts, and rank %d (%s) uses %s: NCCL_NET_PLUGIN and NCCL_NET must choose the "
+                                "same at all ranks",
+                                hello.rank, textOf(hello.hostName).c_str(), networkOf(hello).c_str(), other->hello.rank,
+                                textOf(other->hello.hostName).c_str(), networkOf(other->hello).c_str()));
+      return;
+    }
     if (came_ == expected_) sendTable();
+  }
+
+  template <size_t size>
+  static std::string textOf(const char (&text)[size]) {
+    return printable(std::string(text, strnlen(text, size)));
+  }
+  static bool sameNetwork(const Hello& one, const Hello& other) {
+    return strncmp(one.network, other.network, sizeof one.network) == 0;
+  }
+  static std::string networkOf(const Hello& hello) {
+    return hello.network[0] == '\0' ? "the sockets of the engine" : "the network plugin '" + textOf(hello.network) + "'";
   }
 
   void expect(int ranks) { leastExpected_ = leastExpected_ == 0 ? ranks : std::min(leastExpected_, ranks); }

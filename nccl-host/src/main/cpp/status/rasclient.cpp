@@ -60,14 +60,6 @@ bool startsWith(const std::string& line, const char* word, std::string& rest) {
   return true;
 }
 
-/** Without characters that a terminal would obey. */
-std::string printable(std::string text) {
-  for (char& c : text) {
-    if (c < ' ' || c > '~') c = '?';
-  }
-  return text;
-}
-
 RasCommand commandOf(RasCommand::Kind kind) {
   RasCommand command;
   command.kind = kind;
@@ -76,6 +68,7 @@ RasCommand commandOf(RasCommand::Kind kind) {
 
 RasCommand refuse(const char* reason, const std::string& text) {
   RasCommand command;
+  // A terminal would obey other characters.
   command.reason = format("ERROR: %s %s", reason, printable(text).c_str());
   return command;
 }

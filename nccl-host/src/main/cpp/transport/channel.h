@@ -5,6 +5,8 @@
 // effect and returns 0, false or NULL. A new transport derives from Channel, and openChannel or the bootstrap makes it.
 #pragma once
 
+#include <math.h>
+
 #include <atomic>
 #include <memory>
 #include <string>
@@ -53,6 +55,9 @@ class Channel {
   /** True if the end of the peer was seen; bytes may still be readable. A channel without Polling sees it when it receives. */
   bool ended() const { return ended_; }
 
+  /** Takes the socket before anything was sent, for another channel in place of this one. */
+  Fd takeSocket() { return std::move(socket_); }
+
   /** The event that a side waits for. */
   struct Wait {
     bool frame = false;       // to arrive
@@ -83,6 +88,8 @@ class Channel {
    * must not wait then.
    */
   virtual bool arm(const Wait&) { return false; }
+  /** The time at which to call again, if that may be before the descriptor shows an event. */
+  virtual double nextLook(const Wait&) const { return HUGE_VAL; }
   /** Ends the wait of arm. */
   virtual void disarm() {}
 

@@ -36,10 +36,7 @@ Greeting Greeting::make(int rank, int ranks) {
 
 std::string describeLibrary(uint32_t protocol, const char (&library)[24]) {
   std::string name(library, strnlen(library, sizeof library));
-  for (char& c : name) {
-    if (c < ' ' || c > '~') c = '?';
-  }
-  return format("nccl4j %s (protocol %u)", name.c_str(), protocol);
+  return format("nccl4j %s (protocol %u)", printable(name).c_str(), protocol);
 }
 
 Proof::Proof(const Digest& secret, std::string name, Link link, const Greeting& own)

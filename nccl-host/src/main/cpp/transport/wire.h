@@ -17,7 +17,7 @@
 namespace host {
 
 constexpr uint32_t kWireMagic = 0x34484a4e;
-constexpr uint32_t kWireVersion = 18;
+constexpr uint32_t kWireVersion = 19;
 
 enum class FrameKind : uint8_t {
   Collective,  // a rank has entered a collective; both sides compare

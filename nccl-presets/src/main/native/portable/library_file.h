@@ -266,13 +266,13 @@ inline void* openLibrary(const std::string& library, int flags, std::string& why
   return handle;
 }
 
-/** Opens a profiler plugin by the value of NCCL_PROFILER_PLUGIN: a path, a name, or the middle of a name. */
-inline void* openPlugin(const std::string& plugin, std::string& why) {
+/** Opens a plugin by the value of a variable such as NCCL_PROFILER_PLUGIN: a path, a name, or what follows the prefix in a name. */
+inline void* openPlugin(const std::string& plugin, std::string& why, const char* prefix = "libnccl-profiler-") {
   constexpr int kFlags = RTLD_NOW | RTLD_LOCAL;
   if (plugin == "STATIC_PLUGIN") return dlopen(nullptr, kFlags);
   void* handle = openLibrary(plugin, kFlags, why);
   if (handle || plugin.find('/') != std::string::npos) return handle;
-  return openLibrary("libnccl-profiler-" + plugin + ".so", kFlags, why);
+  return openLibrary(prefix + plugin + ".so", kFlags, why);
 }
 
 }  // namespace nccl4j

@@ -18,6 +18,7 @@ import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.ChildJvm.Outcome;
 import io.github.nccl4j.tests.ChildJvm.Running;
+import io.github.nccl4j.tests.Cxx;
 import io.github.nccl4j.tools.Main;
 import io.github.nccl4j.tools.launch.ChildProcesses;
 import java.io.IOException;
@@ -28,6 +29,9 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.BiConsumer;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
@@ -42,6 +46,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 @Tag("alone")
 class HostsEngineTest {
     private static final Duration LIMIT = Duration.ofMinutes(9);
+    private static final Pattern SENT_BY_PLUGIN = Pattern.compile("test network plugin 12: (\\d+) bytes sent");
 
     @TempDir
     Path folder;
@@ -103,24 +108,66 @@ class HostsEngineTest {
         }
         Path key = Files.writeString(folder.resolve("key"), "0123456789abcdef0123456789abcdef");
         Files.setPosixFilePermissions(key, PosixFilePermissions.fromString("rw-------"));
-        List<Integer> hostOf = numbers(hostOfRank);
+        runConformance(numbers(hostOfRank), (rank, host) -> {
+            rank.environment("NCCL4J_HOST_SHARED_MEMORY", "" + sharedMemory);
+            if (interfaces != null) {
+                rank.environment("NCCL_SOCKET_IFNAME", interfaces);
+            }
+            if (encrypted) {
+                rank.environment("NCCL4J_ENCRYPTION_KEY_FILE", key.toString());
+            }
+        });
+    }
+
+    @Test
+    void everyOperationIsRightByANetworkPlugin() throws IOException {
+        Path plugin = folder.resolve("libnccl-net-test.so");
+        Path sources = Path.of("../nccl-host/src").toAbsolutePath();
+        Cxx.output(List.of(
+                System.getProperty("nccl4j.test.cxx", "g++"),
+                "-std=c++17",
+                "-O1",
+                "-fPIC",
+                "-shared",
+                "-DNET_VERSION=12",
+                "-I" + sources.resolve("main/cpp"),
+                "-I" + sources.resolve("test/cpp"),
+                sources.resolve("test/cpp/test-net-plugin.cpp").toString(),
+                "-o",
+                plugin.toString()));
+        List<Outcome> outcomes = runConformance(List.of(0, 0, 1), (rank, host) -> {
+            rank.environment("NCCL_NET_PLUGIN", plugin.toString());
+            rank.environment("TEST_NET_ADDRESS", Hosts.address(host));
+            rank.environment("TEST_NET_REPORT", "1");
+        });
+        for (Outcome outcome : outcomes) {
+            Matcher sent = SENT_BY_PLUGIN.matcher(outcome.output());
+            long most = 0;
+            while (sent.find()) {
+                most = Math.max(most, Long.parseLong(sent.group(1)));
+            }
+            assertTrue(most > 1 << 20, outcome.output());
+        }
+    }
+
+    /** Runs the conformance suite on ranks of these hosts, each with its own environment. */
+    private static List<Outcome> runConformance(List<Integer> hostOf, BiConsumer<ChildJvm, Integer> environment)
+            throws IOException {
         try (Hosts hosts =
                 Hosts.connected(1 + hostOf.stream().max(Integer::compare).orElseThrow())) {
+            List<ChildJvm> ranks = ranks(hosts, hostOf);
             List<Running> running = new ArrayList<>();
-            for (ChildJvm rank : ranks(hosts, hostOf)) {
-                rank.environment("NCCL4J_HOST_SHARED_MEMORY", "" + sharedMemory);
-                if (interfaces != null) {
-                    rank.environment("NCCL_SOCKET_IFNAME", interfaces);
-                }
-                if (encrypted) {
-                    rank.environment("NCCL4J_ENCRYPTION_KEY_FILE", key.toString());
-                }
-                running.add(rank.start(Main.class, "conformance", "--engine", "host"));
+            for (int rank = 0; rank < ranks.size(); rank++) {
+                environment.accept(ranks.get(rank), hostOf.get(rank));
+                running.add(ranks.get(rank).start(Main.class, "conformance", "--engine", "host"));
             }
+            List<Outcome> outcomes = new ArrayList<>();
             for (Running rank : running) {
                 Outcome outcome = rank.await();
                 assertEquals(0, outcome.exitCode(), outcome.output());
+                outcomes.add(outcome);
             }
+            return outcomes;
         }
     }
 
