@@ -15,6 +15,7 @@
 #include "connected.h"
 #include "hosts.h"
 #include "protocol/bootstrap.h"
+#include "status/rasclient.h"
 #include "testthread.h"
 #include "transport/network.h"
 
@@ -254,6 +255,47 @@ TEST_F(HostsTest, NobodyAtTheAddressIsReported) {
   Comm comm(1, 2, 0, {});
   std::string failure = failureOf([&] { connectRanks(comm, id); });
   EXPECT_EQ(0u, failure.find("6: rank 1 of 2 could not join at " + layout.address.text())) << failure;
+}
+
+TEST_P(ConnectedHostsTest, TheStatusServiceListensAsLongAsACommunicatorIsBetweenHosts) {
+  ScopedVariable service("NCCL_RAS_ADDR", "127.0.0.1:28997");
+  std::vector<ncclComm_t> comms = connect({"first", "second"});
+  NetworkAddress address = findComm(comms[0])->peers[1].status;
+  ASSERT_TRUE(address.valid());
+  // The number of ranks that the service tells; -1: it refuses; -2: it does not answer.
+  auto ask = [&](uint64_t process) {
+    double end = now() + 3;
+    Fd socket = connectTo(address);
+    Proof proof = rasProof(process, Link::Network);
+    Proof::Step step;
+    while ((step = proof.connect(socket)) == Proof::Step::Waiting && now() < end) std::this_thread::yield();
+    if (step != Proof::Step::Proven) return step == Proof::Step::Waiting ? -2 : -1;
+    std::string bytes;
+    std::vector<RankReport> ranks;
+    while (now() < end && decode(bytes, ranks) == Decoded::Incomplete) {
+      char buffer[4096];
+      long got = receiveSome(socket.get(), buffer, sizeof buffer);
+      if (got < 0) return -1;
+      bytes.append(buffer, static_cast<size_t>(got));
+    }
+    return static_cast<int>(ranks.size());
+  };
+  std::vector<Fd> strangers;
+  for (int i = 0; i < 200; i++) strangers.push_back(connectTo(address));
+  EXPECT_EQ(2, ask(processToken()));
+  EXPECT_EQ(-1, ask(processToken() + 1));
+  ncclCommDestroy(comms[0]);
+  EXPECT_EQ(1, ask(processToken()));
+  ncclCommDestroy(comms[1]);
+  EXPECT_EQ(-1, ask(processToken()));
+  {
+    // As one that fails before its ranks are connected.
+    Comm comm(1, 2, 0, {});
+    address = comm.ras.listen(loopback());
+    ASSERT_TRUE(address.valid());
+    EXPECT_EQ(-2, ask(processToken()));
+  }
+  EXPECT_EQ(-1, ask(processToken()));
 }
 
 TEST_P(ConnectedHostsTest, OnlyRanksOfAnotherHostUseTheNetwork) {

@@ -65,6 +65,17 @@ TEST(RasCommandTest, LinesOfTheProtocol) {
   for (const auto& [line, expected] : lines) EXPECT_EQ(expected, parsed(line)) << line;
 }
 
+/** A process of this host, or of another one. */
+Member memberOf(uint64_t process, int pid, uint64_t host = hostNumber()) {
+  Member member;
+  member.process = process;
+  member.pid = pid;
+  member.host = host;
+  std::string name = nodeName();
+  memcpy(member.hostName, name.data(), std::min(name.size(), sizeof member.hostName - 1));
+  return member;
+}
+
 constexpr uint64_t kProcess = 100;
 
 /** A rank of a communicator in which each rank has a process: 100, 101, ..., with these numbers as process ids. */
@@ -73,11 +84,7 @@ RankReport reportOf(int rank, int ranks, uint64_t hash = 0xabc) {
   report.status.hash = hash;
   report.status.rank = rank;
   report.status.ranks = ranks;
-  for (int i = 0; i < ranks; i++) {
-    report.members.emplace_back();
-    report.members.back().process = kProcess + static_cast<uint64_t>(i);
-    report.members.back().pid = static_cast<int>(kProcess) + i;
-  }
+  for (int i = 0; i < ranks; i++) report.members.push_back(memberOf(kProcess + static_cast<uint64_t>(i), static_cast<int>(kProcess) + i));
   return report;
 }
 
@@ -291,7 +298,7 @@ class RasClientTest : public testing::Test {
     RankReport report;
     report.status.ranks = static_cast<int>(others.size()) + 1;
     report.status.hash = 0x123;
-    others.insert(others.begin(), Member{processToken(), getpid(), 0});
+    others.insert(others.begin(), memberOf(processToken(), getpid()));
     report.members = std::move(others);
     return report;
   }
@@ -366,7 +373,7 @@ TEST_F(RasClientTest, EventsTellOfChanges) {
   EXPECT_EQ("OK\n", response());
   EXPECT_GT(client->deadline(), now() + 0.5);
   Fd listener = listenAt(rasSocketName(other(1)));
-  ranks = {ownReport({{other(1), getpid(), 0}})};
+  ranks = {ownReport({memberOf(other(1), getpid())})};
   // The next collection waits for the process, until its deadline.
   say("TIMEOUT 1\n");
   EXPECT_EQ("OK\n", response());
@@ -418,7 +425,7 @@ struct OtherProcess {
 TEST_F(RasClientTest, AProcessTellsItsRanksOnlyToOneThatKnowsItsToken) {
   for (bool knows : {true, false}) {
     auto [mine, theirs] = newStream();
-    RasClient service(std::move(theirs), rasProof(other(1)), "ranks");
+    RasClient service(std::move(theirs), rasProof(other(1)), [] { return std::string("ranks"); });
     Proof proof = knows ? rasProof(other(1)) : Proof(Digest(), rasSocketName(other(1)));
     Proof::Step step;
     while ((step = proof.connect(mine)) == Proof::Step::Waiting) {
@@ -452,13 +459,13 @@ TEST_F(RasClientTest, EachProcessHasItsResponse) {
   OtherProcess answers{other(1)}, silent{other(2)}, garbled{other(3)}, ends{other(4)};
   Zombie zombie;
   ranks = {ownReport(
-      {{other(1), 11, 0},
-       {other(2), 12, 0},
-       {other(3), 13, 0},
-       {other(4), INT_MAX, 0},
-       {other(5), getpid(), 0},
-       {other(6), INT_MAX, 0},
-       {other(8), zombie.pid, 0}})};
+      {memberOf(other(1), 11),
+       memberOf(other(2), 12),
+       memberOf(other(3), 13),
+       memberOf(other(4), INT_MAX),
+       memberOf(other(5), getpid()),
+       memberOf(other(6), INT_MAX),
+       memberOf(other(8), zombie.pid)})};
   Collection collection([this] { return ranks; }, 0.2);
   RankReport peer = ranks[0];
   peer.status.rank = 1;
@@ -466,7 +473,7 @@ TEST_F(RasClientTest, EachProcessHasItsResponse) {
   RankReport elsewhere;
   elsewhere.status.hash = 0x456;
   elsewhere.status.ranks = 2;
-  elsewhere.members = {{other(1), 11, 0}, {other(7), INT_MAX, 0}};
+  elsewhere.members = {memberOf(other(1), 11), memberOf(other(7), INT_MAX)};
   answers.answer(collection, encode({peer, elsewhere}));
   garbled.answer(collection, "HTTP/1.1 400 Bad Request\r\n");
   ends.answer(collection, "NJHR");
@@ -481,6 +488,70 @@ TEST_F(RasClientTest, EachProcessHasItsResponse) {
     EXPECT_EQ(response, collection.job().processes.at(process).response) << process - processToken();
   }
   EXPECT_LE(0.2, collection.job().seconds);
+}
+
+TEST_F(RasClientTest, ProcessesOfOtherHostsAreAskedByTcp) {
+  Interface lo;
+  for (const Interface& one : runningInterfaces(AF_INET)) {
+    if (one.name == "lo") lo = one;
+  }
+  if (!lo.address.valid()) GTEST_SKIP() << "needs the loopback interface";
+  auto at = [&](uint64_t process, uint64_t host, const NetworkAddress& address) {
+    Member member = memberOf(process, INT_MAX, host);
+    member.address = address;
+    return member;
+  };
+  NetworkAddress nobody = lo.address, somebody = lo.address;
+  listenAt(lo, nobody);  // and ends
+  Fd listener = listenAt(lo, somebody);
+  uint64_t there = hostNumber() + 1, elsewhere = hostNumber() + 2;
+  ranks = {ownReport(
+      {at(other(1), there, somebody), at(other(2), there, nobody), at(other(3), there, nobody), at(other(4), there, {}),
+       at(other(5), elsewhere, nobody)})};
+  for (bool answers : {false, true}) {
+    Collection collection([this] { return ranks; }, 0.5);
+    Fd asker;
+    while (!acceptFromNetwork(listener, asker) || !asker.valid()) collection.advance();
+    Proof proof = rasProof(other(answers ? 1 : 9), Link::Network);
+    for (Proof::Step step = Proof::Step::Waiting; step == Proof::Step::Waiting && !collection.complete(); step = proof.accept(asker)) {
+      collection.advance();
+    }
+    if (answers) {
+      RankReport peer = ranks[0];
+      peer.status.rank = 1;
+      peer.members[2].ended = 1;
+      std::string message = encode({peer});
+      sendSome(asker.get(), message.data(), message.size());
+    } else {
+      asker.reset();
+    }
+    while (!collection.complete()) collection.advance();
+    const std::pair<uint64_t, Response> expected[] = {
+        {other(1), answers ? Response::Answered : Response::Silent},
+        {other(2), answers ? Response::Dead : Response::Silent},
+        {other(3), answers ? Response::NoService : Response::Silent},
+        {other(4), answers ? Response::NoService : Response::Silent},
+        {other(5), Response::Silent}};
+    for (const auto& [process, response] : expected) {
+      EXPECT_EQ(response, collection.job().processes.at(process).response) << process - processToken() << answers;
+    }
+  }
+}
+
+TEST_F(RasClientTest, HostsAreCountedAndNamed) {
+  Member far = memberOf(other(1), 7, hostNumber() + 1);
+  strcpy(far.hostName, "far\x1b\"away");
+  std::vector<RankReport> received;
+  ASSERT_EQ(Decoded::Complete, decode(encode({ownReport({far})}), received));
+  Job job;
+  job.add(processToken(), getpid(), received);
+  received[0].status.rank = 1;
+  job.add(other(1), 7, received);
+  std::string text = textReport(job, false);
+  EXPECT_NE(std::string::npos, text.find("      2          1            1          2        2\n")) << text;
+  EXPECT_NE(std::string::npos, text.find("    0         1         2         1         2         2   RUNNING")) << text;
+  EXPECT_EQ("Process 7 on node far?\"away managing GPU 0", describe(job.processes[other(1)]));
+  EXPECT_NE(std::string::npos, jsonReport(job).find("\"host\": \"far??away\"")) << jsonReport(job);
 }
 
 std::set<pid_t> threadsOfProcess() {

@@ -71,6 +71,7 @@ class Bootstrap {
       Interface interface = ownInterface();
       address_ = interface.address;
       networkListener_ = listenAt(interface, address_);
+      status_ = comm_.ras.listen(interface);
     }
     std::optional<Failure> unusable;
     try {
@@ -152,7 +153,9 @@ class Bootstrap {
     memcpy(hello.listener, ownName_, kNonceBytes);
     hello.host = comm_.host;
     hello.address = address_;
-    gethostname(hello.hostName, sizeof hello.hostName - 1);
+    hello.status = status_;
+    std::string name = nodeName();
+    memcpy(hello.hostName, name.data(), std::min(name.size(), sizeof hello.hostName - 1));
     if (isAtServer()) {
       connectToServer();
     } else if (id_.address.valid()) {
@@ -296,6 +299,8 @@ class Bootstrap {
       peer(rank).process = entry.process;
       peer(rank).onOtherHost = rank != comm_.rank && entry.host != comm_.host;
       peer(rank).host = nameOf(entry);
+      peer(rank).hostNumber = entry.host;
+      peer(rank).status = entry.status;
       comm_.crowded |= ranksOfHost[entry.host] > entry.processors;
       comm_.onSeveralHosts |= peer(rank).onOtherHost;
       if (rank == comm_.rank) continue;
@@ -517,6 +522,7 @@ class Bootstrap {
   Fd networkListener_;  // invalid if the id has no address
   NetworkAddress address_;  // of networkListener_
   std::shared_ptr<Network> network_;  // NULL: sockets
+  NetworkAddress status_;
   Fd server_;
   short serverEvents_ = POLLIN;
   std::string answer_;

@@ -93,6 +93,7 @@ struct Hello {
   char listener[kNonceBytes] = {};  // this rank accepts the others here
   uint64_t host = 0;                // see hostNumber
   NetworkAddress address;           // this rank accepts those of other hosts here; not valid if the id has none
+  NetworkAddress status;            // of the status service of the process; not valid if it has none for other hosts
   char hostName[64] = {};
   char network[64] = {};            // the name of its network plugin; empty for sockets
 };
@@ -129,6 +130,7 @@ struct TableEntry {
   char listener[kNonceBytes] = {};
   uint64_t host = 0;
   NetworkAddress address;
+  NetworkAddress status;
   char hostName[64] = {};
 };
 

@@ -34,6 +34,7 @@
 #include "status/profiler.h"
 #include "status/ras.h"
 #include "transport/channel.h"
+#include "transport/network.h"
 #include "transport/socket.h"
 #include "transport/wire.h"
 
@@ -78,7 +79,9 @@ struct Peer {
   pid_t pid = 0;
   uint64_t process = 0;  // equal for ranks of one process
   std::string host;      // its name
+  uint64_t hostNumber = 0;
   bool onOtherHost = false;
+  NetworkAddress status;  // of the status service of its process, for those of other hosts
   std::unique_ptr<Channel> data = std::make_unique<Channel>();
   ControlStream control;
   PutLane puts;

@@ -245,6 +245,7 @@ class Server {
       memcpy(entry.listener, rank->hello.listener, kNonceBytes);
       entry.host = rank->hello.host;
       entry.address = rank->hello.address;
+      entry.status = rank->hello.status;
       memcpy(entry.hostName, rank->hello.hostName, sizeof entry.hostName);
     }
     for (const auto& rank : connections_) {

@@ -35,6 +35,9 @@ constexpr size_t kMaxClients = 64;
 /** Maximum number of clients to accept before those that are there are served. */
 constexpr size_t kClientTurn = 16;
 
+/** Limit for connections from the network without a proof. */
+constexpr size_t kMaxStrangersOfService = 32;
+
 /** Seconds without accepting connections after the system refused one. */
 constexpr double kAcceptPause = 0.1;
 
@@ -115,6 +118,16 @@ RankStatus statusOf(const Comm& comm) {
   return status;
 }
 
+Member memberOf(const Peer& peer) {
+  Member member;
+  member.process = peer.process;
+  member.pid = peer.pid;
+  member.host = peer.hostNumber;
+  member.address = peer.status;
+  memcpy(member.hostName, peer.host.data(), std::min(peer.host.size(), sizeof member.hostName - 1));
+  return member;
+}
+
 /** The service of a process. */
 class Service {
  public:
@@ -126,15 +139,38 @@ class Service {
     std::lock_guard<std::mutex> life(life_);
     if (!thread_.joinable() && !(isEnabled() && start())) return false;
     std::vector<Member> members;
-    for (const Peer& peer : comm.peers) {
-      members.emplace_back();
-      members.back().process = peer.process;
-      members.back().pid = peer.pid;
-      members.back().onOtherHost = peer.onOtherHost;
-    }
+    for (const Peer& peer : comm.peers) members.push_back(memberOf(peer));
     std::lock_guard<std::mutex> lock(mutex_);
     comms_[&comm] = std::move(members);
     return true;
+  }
+
+  /** Returns where processes of other hosts ask, until stopListening has been called as often. */
+  NetworkAddress listen(const Interface& interface) {
+    std::lock_guard<std::mutex> life(life_);
+    if (!isEnabled()) return {};
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (listening_ == 0) {
+      NetworkAddress address = interface.address;
+      try {
+        network_ = listenAt(interface, address);
+      } catch (const Failure&) {
+        return {};
+      }
+      address_ = address;
+      if (thread_.joinable()) raiseEvent(wake_);
+    }
+    listening_++;
+    return address_;
+  }
+
+  void stopListening() {
+    std::lock_guard<std::mutex> life(life_);
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (--listening_ > 0) return;
+    network_.reset();
+    address_ = {};
+    if (thread_.joinable()) raiseEvent(wake_);
   }
 
   void remove(const Comm& comm) {
@@ -179,6 +215,16 @@ class Service {
     return ranks;
   }
 
+  /** For a process of another host, which can't know which processes of this one have ended. */
+  std::vector<RankReport> ranksForOthers() {
+    std::vector<RankReport> ranks = ownRanks();
+    for (RankReport& rank : ranks) {
+      uint64_t own = rank.members[static_cast<size_t>(rank.status.rank)].host;
+      for (Member& member : rank.members) member.ended = member.host == own && !isAlive(member.pid);
+    }
+    return ranks;
+  }
+
   void run() noexcept {
     std::list<RasClient> clients;
     double acceptAgain = 0;
@@ -201,6 +247,10 @@ class Service {
     std::vector<pollfd> polled{{wake_.get(), POLLIN, 0}};
     if (accepts && clients.size() < kMaxConnections) {
       polled.push_back({processes_.get(), POLLIN, 0});
+      {
+        std::lock_guard<std::mutex> lock(mutex_);
+        if (network_.valid()) polled.push_back({network_.get(), POLLIN, 0});
+      }
       if (clients_.valid() && hasRoom(clients)) polled.push_back({clients_.get(), POLLIN, 0});
     }
     for (const RasClient& client : clients) {
@@ -227,7 +277,13 @@ class Service {
   void accept(std::list<RasClient>& clients) {
     Fd fd;
     while (clients.size() < kMaxConnections && acceptFrom(processes_, fd)) {
-      if (fd.valid()) clients.emplace_back(std::move(fd), rasProof(processToken()), encode(ownRanks()));
+      if (fd.valid()) clients.emplace_back(std::move(fd), rasProof(processToken()), [this] { return encode(ranksForOthers()); });
+    }
+    for (size_t turn = 0; turn < kClientTurn && clients.size() < kMaxConnections && acceptOfOtherHost(fd); turn++) {
+      if (!fd.valid()) continue;
+      dropStranger(clients);
+      clients.emplace_back(
+          std::move(fd), rasProof(processToken(), Link::Network), [this] { return encode(ranksForOthers()); });
     }
     for (size_t turn = 0; turn < kClientTurn && clients.size() < kMaxConnections && clients_.valid() && hasRoom(clients) &&
                           acceptClient(clients_, fd);
@@ -237,13 +293,28 @@ class Service {
     }
   }
 
+  bool acceptOfOtherHost(Fd& fd) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return network_.valid() && acceptFromNetwork(network_, fd);
+  }
+
+  /** The oldest connection without a proof gives way if there are too many. */
+  static void dropStranger(std::list<RasClient>& clients) {
+    auto isStranger = [](const RasClient& client) { return client.proves(); };
+    auto oldest = std::find_if(clients.begin(), clients.end(), isStranger);
+    if (std::count_if(clients.begin(), clients.end(), isStranger) >= static_cast<long>(kMaxStrangersOfService)) clients.erase(oldest);
+  }
+
   std::mutex life_;   // for the start and the end of the thread, which does not take it
-  std::mutex mutex_;  // for comms_
+  std::mutex mutex_;  // for comms_, network_ and address_
   std::map<const Comm*, std::vector<Member>> comms_;
   std::thread thread_;
   std::atomic<bool> stopping_{false};
   Fd wake_;
-  Fd processes_;  // asks the other processes of the job
+  Fd processes_;  // for the other processes of the job on this host
+  Fd network_;    // for those on other hosts; invalid without a communicator between hosts
+  NetworkAddress address_;  // of network_
+  int listening_ = 0;
   Fd clients_;    // invalid if the address can't be used
 };
 
@@ -271,6 +342,12 @@ Service& service() {
 
 }  // namespace
 
+NetworkAddress RasPresence::listen(const Interface& interface) {
+  NetworkAddress address = service().listen(interface);
+  listens_ = address.valid();
+  return address;
+}
+
 void RasPresence::begin(const Comm& comm) {
   if (service().add(comm)) comm_ = &comm;
 }
@@ -278,6 +355,7 @@ void RasPresence::begin(const Comm& comm) {
 void RasPresence::end() {
   const Comm* comm = comm_.exchange(nullptr);
   if (comm != nullptr) service().remove(*comm);
+  if (std::exchange(listens_, false)) service().stopListening();
 }
 
 }  // namespace host

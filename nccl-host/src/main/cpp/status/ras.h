@@ -2,8 +2,9 @@
 //
 // If it is enabled, a process with communicators has one thread for it. As in NCCL, the thread listens at NCCL_RAS_ADDR; all
 // processes of a user may listen there, and the kernel chooses the one that answers a client. That one asks the other
-// processes of the job: each listens under an abstract name that follows from its process token, which the ranks of a
-// communicator know of each other, and which both ends prove to know (proof.h).
+// processes of the job: each listens under an abstract name that follows from its process token, and, if it has a communicator
+// between hosts, at a port of the interface of its ranks. The ranks of a communicator know token and port of each other; both ends
+// prove to know the token (proof.h).
 //
 // The thread takes no lock of a communicator, so that it answers while operations hang, and no operation waits for it.
 #pragma once
@@ -12,6 +13,7 @@
 #include <atomic>
 
 #include "base/types.h"
+#include "transport/network.h"
 
 namespace host {
 
@@ -27,6 +29,11 @@ class RasPresence {
   ~RasPresence() { end(); }
   RasPresence(const RasPresence&) = delete;
 
+  /**
+   * Lets processes of other hosts ask, before ranks of theirs are connected. Returns where they ask; not valid if the service is not
+   * enabled, or the system has no socket for it.
+   */
+  NetworkAddress listen(const Interface& interface);
   /** Adds a communicator whose ranks are connected; the first one of the process starts the service, if it is enabled. */
   void begin(const Comm& comm);
   /** Removes it; the last one of the process ends the service. */
@@ -41,6 +48,7 @@ class RasPresence {
 
  private:
   std::atomic<const Comm*> comm_{nullptr};  // NULL if it is in no report
+  bool listens_ = false;
   std::array<std::atomic<uint64_t>, kCountedCalls> launched_{};
 };
 

@@ -116,7 +116,8 @@ Digest secretOf(uint64_t process) {
   return secret;
 }
 
-/** False if the process has ended, even if its parent does not know yet. */
+}  // namespace
+
 bool isAlive(pid_t pid) {
   if (kill(pid, 0) != 0 && errno == ESRCH) return false;
   std::unique_ptr<FILE, int (*)(FILE*)> file(fopen(format("/proc/%d/stat", static_cast<int>(pid)).c_str(), "re"), fclose);
@@ -126,8 +127,6 @@ bool isAlive(pid_t pid) {
   const char* end = strrchr(text, ')');
   return end == nullptr || strncmp(end, ") Z", 3) != 0;
 }
-
-}  // namespace
 
 RasCommand parseRasCommand(const std::string& line) {
   std::string rest;
@@ -148,11 +147,12 @@ std::string rasSocketName(uint64_t process) {
   return socketName(hmac(secretOf(process), {"name"}).data(), "nccl4j-ras-");
 }
 
-Proof rasProof(uint64_t process) { return Proof(secretOf(process), rasSocketName(process), Link::Any); }
+Proof rasProof(uint64_t process, Link link) { return Proof(secretOf(process), rasSocketName(process), link); }
 
 /* The collection. */
 
-Collection::Collection(const OwnRanks& ownRanks, double timeout) : started_(now()), deadline_(started_ + timeout) {
+Collection::Collection(const OwnRanks& ownRanks, double timeout)
+    : host_(hostNumber()), started_(now()), deadline_(started_ + timeout) {
   known_.insert(processToken());
   add(processToken(), currentProcess(), ownRanks());
   advance();
@@ -171,44 +171,69 @@ void Collection::advance() {
     at = ask(at->first, at->second) ? asked_.erase(at) : std::next(at);
   }
   if (now() >= deadline_) asked_.clear();
-  if (complete()) job_.seconds = now() - started_;
+  if (!complete()) return;
+  judgeAbsentOfOtherHosts();
+  job_.seconds = now() - started_;
+}
+
+void Collection::setAbsent(uint64_t process, ProcessStatus& status) {
+  if (isOnOtherHost(status)) {
+    absent_.insert(process);
+  } else {
+    status.response = isAlive(status.member.pid) ? Response::NoService : Response::Dead;
+  }
+}
+
+void Collection::judgeAbsentOfOtherHosts() {
+  std::set<uint64_t> answered;
+  for (const auto& [token, status] : job_.processes) {
+    if (status.response == Response::Answered) answered.insert(status.member.host);
+  }
+  for (uint64_t process : absent_) {
+    ProcessStatus& status = job_.processes[process];
+    // The processes of its host know whether it has ended. Without an answer of that host, it may be the network.
+    if (answered.count(status.member.host) != 0) status.response = status.member.ended != 0 ? Response::Dead : Response::NoService;
+  }
+  absent_.clear();
 }
 
 bool Collection::ask(uint64_t process, Asked& asked) {
   ProcessStatus& status = job_.processes[process];
-  if (status.onOtherHost) return true;
+  bool absent = false;
   try {
-    if (!asked.fd.valid()) {
+    if (!asked.fd.valid() && isOnOtherHost(status)) {
+      absent = !status.member.address.valid();
+      if (!absent) asked.fd = connectTo(status.member.address);
+      asked.proof = rasProof(process, Link::Network);
+    } else if (!asked.fd.valid()) {
       Connect result = connectTo(rasSocketName(process), asked.fd);
       if (result == Connect::TryAgain) return false;
-      if (result == Connect::Refused) {
-        status.response = isAlive(status.pid) ? Response::NoService : Response::Dead;
-        return true;
-      }
+      absent = result == Connect::Refused;
       asked.proof = rasProof(process);
     }
-    if (asked.proof) {
+    if (!absent && asked.proof) {
       Proof::Step step = asked.proof->connect(asked.fd);
       if (step == Proof::Step::Waiting) return false;
-      if (step != Proof::Step::Proven) {
-        status.response = isAlive(status.pid) ? Response::NoService : Response::Dead;
-        return true;
-      }
+      absent = step != Proof::Step::Proven;
       asked.proof.reset();
+    }
+    if (absent) {
+      setAbsent(process, status);
+      return true;
     }
     for (;;) {
       char buffer[16 << 10];
       long got = receiveSome(asked.fd.get(), buffer, sizeof buffer);
       if (got == 0) return false;
       if (got < 0) {
-        status.response = isAlive(status.pid) ? Response::NoService : Response::Dead;
+        setAbsent(process, status);
         return true;
       }
       asked.bytes.append(buffer, static_cast<size_t>(got));
       std::vector<RankReport> ranks;
       Decoded decoded = decode(asked.bytes, ranks);
       if (decoded == Decoded::Incomplete) continue;
-      if (decoded == Decoded::Complete) add(process, status.pid, ranks);
+      if (decoded == Decoded::Complete) add(process, status.member.pid, ranks);
       return true;
     }
   } catch (const Failure&) {
@@ -219,7 +244,7 @@ bool Collection::ask(uint64_t process, Asked& asked) {
 
 void Collection::addDescriptors(std::vector<pollfd>& polled) const {
   for (const auto& [process, asked] : asked_) {
-    if (asked.fd.valid()) polled.push_back({asked.fd.get(), POLLIN, 0});
+    if (asked.fd.valid()) polled.push_back({asked.fd.get(), asked.proof ? asked.proof->connectEvents() : static_cast<short>(POLLIN), 0});
   }
 }
 
@@ -238,12 +263,12 @@ RasClient::RasClient(Fd fd, const OwnRanks& ownRanks)
       expires_(now() + kPatience),
       timeout_(kDefaultTimeout) {}
 
-RasClient::RasClient(Fd fd, const Proof& proof, std::string message)
+RasClient::RasClient(Fd fd, const Proof& proof, std::function<std::string()> message)
     : fd_(std::move(fd)),
       proof_(proof),
+      message_(std::move(message)),
       state_(State::Proving),
       expires_(now() + kProofPatience),
-      out_(std::move(message)),
       timeout_(kDefaultTimeout) {}
 
 void RasClient::advance() {
@@ -263,6 +288,7 @@ void RasClient::prove() {
   Proof::Step step = proof_->accept(fd_);
   if (step == Proof::Step::Waiting) return;
   state_ = step == Proof::Step::Proven ? State::Sending : State::Ended;
+  if (state_ == State::Sending) out_ = message_();
   expires_ = now() + kPatience;
 }
 

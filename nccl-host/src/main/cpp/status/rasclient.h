@@ -37,10 +37,13 @@ RasCommand parseRasCommand(const std::string& line);
 /** The ranks of this process, at the moment. */
 using OwnRanks = std::function<std::vector<RankReport>()>;
 
+/** False if the process has ended, even if its parent does not know yet. */
+bool isAlive(pid_t pid);
+
 /** The abstract name at which the service of a process answers those of others. It does not reveal the token. */
 std::string rasSocketName(uint64_t process);
 /** For a connection to this service; its secret is the token. */
-Proof rasProof(uint64_t process);
+Proof rasProof(uint64_t process, Link link = Link::Any);
 
 /** Asks all processes of the job, at once, for their ranks. */
 class Collection {
@@ -68,11 +71,17 @@ class Collection {
   void add(uint64_t process, int32_t pid, const std::vector<RankReport>& ranks);
   /** Continues with one process; true if its response is known. */
   bool ask(uint64_t process, Asked& asked);
+  bool isOnOtherHost(const ProcessStatus& process) const { return process.member.host != host_; }
+  /** For a process that does not listen. */
+  void setAbsent(uint64_t process, ProcessStatus& status);
+  void judgeAbsentOfOtherHosts();
 
+  const uint64_t host_;
   const double started_;
   const double deadline_;
   Job job_;
   std::set<uint64_t> known_;         // process tokens
+  std::set<uint64_t> absent_;        // of other hosts
   std::map<uint64_t, Asked> asked_;  // without a response yet, by process token
 };
 
@@ -80,12 +89,14 @@ class RasClient {
  public:
   /** A connection that asks with commands. */
   RasClient(Fd fd, const OwnRanks& ownRanks);
-  /** A connection of another process, which is sent the ranks of this one after the proof. */
-  RasClient(Fd fd, const Proof& proof, std::string message);
+  /** A connection of another process, which is sent this message after the proof. */
+  RasClient(Fd fd, const Proof& proof, std::function<std::string()> message);
 
   /** Continues without waiting. */
   void advance();
   bool ended() const { return state_ == State::Ended; }
+  /** True until the other process has proven that it may ask. */
+  bool proves() const { return state_ == State::Proving; }
   /** The time at which the connection is closed if nothing happens; HUGE_VAL: never. */
   double expires() const { return expires_; }
 
@@ -111,7 +122,8 @@ class RasClient {
   void flush();
 
   Fd fd_;
-  std::optional<Proof> proof_;  // while Proving
+  std::optional<Proof> proof_;  // while Proving, as the next one
+  std::function<std::string()> message_;
   const OwnRanks ownRanks_;
   State state_;
   double expires_;  // when the connection is closed if nothing happens

@@ -2,10 +2,8 @@
 
 #include "status/rasreport.h"
 
-#include <limits.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <set>
@@ -24,7 +22,7 @@ constexpr char kBanner[] = "NCCL version " HOST_DOTTED(NCCL_MAJOR, NCCL_MINOR, N
 constexpr const char* kRelease = kBanner + sizeof "NCCL version " - 1;
 
 constexpr uint32_t kMessageMagic = 0x52484a4e;
-constexpr uint32_t kMessageVersion = 1;
+constexpr uint32_t kMessageVersion = 2;
 
 /** Limit for the message of a process, which another process may have garbled. */
 constexpr uint64_t kMaxMessageBytes = 64 << 20;
@@ -178,6 +176,9 @@ std::string listOf(const std::set<int>& numbers) {
   return list;
 }
 
+/** The name of the host of a process. */
+std::string nodeOf(const Member& member) { return *member.hostName == '\0' ? "unknown" : member.hostName; }
+
 const char* plural(size_t count) { return count == 1 ? "" : "s"; }
 
 /** NCCL names each member of a group only if these are few: up to 10, and a quarter of all; verbose, up to a half of all. */
@@ -188,7 +189,7 @@ bool isNamed(size_t count, bool verbose, size_t all) {
 
 class TextReport {
  public:
-  TextReport(const Job& job, bool verbose) : job_(job), verbose_(verbose), node_(nodeName()) {}
+  TextReport(const Job& job, bool verbose) : job_(job), verbose_(verbose) {}
 
   std::string text() {
     out_ = format("%s, host engine of nccl4j\n\n", kBanner);
@@ -205,18 +206,21 @@ class TextReport {
 
  private:
   void addJob() {
-    size_t least = SIZE_MAX, most = 0, devices = 0;
+    Range perProcess, perNode;
+    size_t devices = 0;
+    std::map<uint64_t, size_t> nodes;
     for (const auto& [token, process] : job_.processes) {
       size_t own = devicesOf(process).size();
-      least = std::min(least, own);
-      most = std::max(most, own);
+      perProcess.add(own);
       devices += own;
+      nodes[process.member.host]++;
     }
+    for (const auto& [host, count] : nodes) perNode.add(count);
     size_t processes = job_.processes.size();
     out_ += format(
         "Job summary\n===========\n\n  Nodes  Processes         GPUs  Processes     GPUs\n"
-        "(total)   per node  per process    (total)  (total)\n%7d  %9zu  %11s  %9zu  %7zu\n",
-        1, processes, range(least, most).c_str(), processes, devices);
+        "(total)   per node  per process    (total)  (total)\n%7zu  %9s  %11s  %9zu  %7zu\n",
+        nodes.size(), perNode.text().c_str(), perProcess.text().c_str(), processes, devices);
   }
 
   void addCommunicators() {
@@ -237,24 +241,32 @@ class TextReport {
     for (size_t line = 0; line < lines_.size(); line++) {
       const std::vector<Communicator>& comms = lines_[line];
       std::set<std::pair<uint64_t, size_t>> ranks;  // process, and rank
-      size_t least = SIZE_MAX, most = 0;
+      Range nodes, perNode;
       for (const Communicator& comm : comms) {
-        least = std::min(least, comm.answered());
-        most = std::max(most, comm.answered());
+        std::map<uint64_t, size_t> answered;  // by host
         for (size_t rank = 0; rank < comm.ranks.size(); rank++) {
+          answered[comm.member(rank).host] += comm.ranks[rank] != nullptr;
           if (comm.ranks[rank] != nullptr) ranks.insert({comm.member(rank).process, rank});
         }
+        nodes.add(answered.size());
+        for (const auto& [host, count] : answered) perNode.add(count);
       }
       out_ += format(
-          "%5zu  %8zu  %8d  %8s  %8zu  %8zu  %8s  %6s\n", line, comms.size(), 1, range(least, most).c_str(),
+          "%5zu  %8zu  %8s  %8s  %8zu  %8zu  %8s  %6s\n", line, comms.size(), nodes.text().c_str(), perNode.text().c_str(),
           comms.front().size(), ranks.size(),
           kStatusNames[static_cast<size_t>(comms.front().highestStatus())], kErrorNames[comms.front().errors]);
     }
   }
 
-  static std::string range(size_t least, size_t most) {
-    return least == most ? format("%zu", most) : format("%zu-%zu", least, most);
-  }
+  struct Range {
+    size_t least = SIZE_MAX, most = 0;
+
+    void add(size_t number) {
+      least = std::min(least, number);
+      most = std::max(most, number);
+    }
+    std::string text() const { return least == most ? format("%zu", most) : format("%zu-%zu", least, most); }
+  };
 
   template <class Body>
   void forEach(Body&& body) {
@@ -274,17 +286,17 @@ class TextReport {
     if (found.empty()) return;
     out_ += format("%s\n  %zu process%s of the job %s\n", title, found.size(), found.size() == 1 ? "" : "es", what);
     if (isNamed(found.size(), verbose_)) {
-      std::sort(found.begin(), found.end(), [](auto* a, auto* b) { return a->pid < b->pid; });
+      std::sort(found.begin(), found.end(), [](auto* a, auto* b) { return a->member.pid < b->member.pid; });
       for (const ProcessStatus* process : found) out_ += "  " + describe(*process) + "\n";
     }
     out_ += "\n";
   }
 
-  std::string place(const Communicator& comm, int rank) const {
+  static std::string place(const Communicator& comm, int rank) {
     const RankStatus* status = comm.ranks[static_cast<size_t>(rank)];
+    const Member& member = comm.member(static_cast<size_t>(rank));
     return format(
-        "GPU %d managed by process %d on node %s", status == nullptr ? 0 : status->device,
-        comm.member(static_cast<size_t>(rank)).pid, node_.c_str());
+        "GPU %d managed by process %d on node %s", status == nullptr ? 0 : status->device, member.pid, nodeOf(member).c_str());
   }
 
   void addRanks(const Communicator& comm, const std::vector<int>& ranks) {
@@ -376,27 +388,26 @@ class TextReport {
 
   const Job& job_;
   const bool verbose_;
-  const std::string node_;
   std::vector<std::vector<Communicator>> lines_;  // of the summary
   std::string out_;
 };
 
 /** A machine name has no other characters; it is the only text of the system in a report. */
-std::string quoted(const std::string& name) {
+std::string quoted(const Member& member) {
   std::string plain = "\"";
-  for (char c : name) plain += c < ' ' || c == '"' || c == '\\' || c == 0x7f ? '?' : c;
+  for (char c : nodeOf(member)) plain += c == '"' || c == '\\' ? '?' : c;
   return plain + '"';
 }
 
 const char* boolean(bool value) { return value ? "true" : "false"; }
 
-std::string jsonOf(const RankStatus& rank, const Member& member, const std::string& node) {
+std::string jsonOf(const RankStatus& rank, const Member& member) {
   std::string out = format(
       "        {\n          \"rank\": %d,\n          \"host\": %s,\n          \"pid\": %d,\n          \"cuda_dev\": %d,\n"
       "          \"nvml_dev\": %d,\n          \"status\": {\n            \"init_state\": %d,\n"
       "            \"async_error\": %d,\n            \"finalize_called\": %s,\n            \"destroy_flag\": %s,\n"
       "            \"abort_flag\": %s\n          },\n          \"collective_counts\": {\n",
-      rank.rank, node.c_str(), member.pid, rank.device, rank.device, rank.initState, rank.asyncError,
+      rank.rank, quoted(member).c_str(), member.pid, rank.device, rank.device, rank.initState, rank.asyncError,
       boolean(rank.finalized), boolean(rank.destroyed), boolean(rank.aborted));
   for (Call call : kReportedCalls) {
     out += format(
@@ -407,13 +418,13 @@ std::string jsonOf(const RankStatus& rank, const Member& member, const std::stri
   return out + "          }\n        }";
 }
 
-std::string jsonOfMissing(size_t rank, const Member& member, Response response, const std::string& node) {
+std::string jsonOfMissing(size_t rank, const Member& member, Response response) {
   bool dead = response == Response::Dead;
   return format(
       "        {\n          \"rank\": %zu,\n          \"host\": %s,\n          \"pid\": %d,\n          \"cuda_dev\": 0,\n"
       "          \"nvml_dev\": 0,\n          \"status\": {\n            \"unresponsive\": %s,\n"
       "            \"considered_dead\": %s\n          }\n        }",
-      rank, node.c_str(), member.pid, boolean(dead || response == Response::Silent), boolean(dead));
+      rank, quoted(member).c_str(), member.pid, boolean(dead || response == Response::Silent), boolean(dead));
 }
 
 std::string joined(const std::vector<std::string>& elements) {
@@ -456,6 +467,10 @@ Decoded decode(const std::string& bytes, std::vector<RankReport>& ranks) {
     for (Member& member : rank.members) {
       take(bytes, at, member);
       if (member.pid <= 0) return Decoded::Invalid;
+      member.hostName[sizeof member.hostName - 1] = '\0';
+      for (char* c = member.hostName; *c != '\0'; c++) {
+        if (*c <= ' ' || *c > '~') *c = '?';
+      }
     }
     ranks.push_back(std::move(rank));
   }
@@ -464,7 +479,8 @@ Decoded decode(const std::string& bytes, std::vector<RankReport>& ranks) {
 
 void Job::add(uint64_t process, int32_t pid, const std::vector<RankReport>& ranks) {
   ProcessStatus& own = processes[process];
-  own.pid = pid;
+  own.member.process = process;
+  own.member.pid = pid;
   own.response = Response::Answered;
   for (const RankReport& rank : ranks) {
     auto known = communicators.find(rank.status.hash);
@@ -476,8 +492,10 @@ void Job::add(uint64_t process, int32_t pid, const std::vector<RankReport>& rank
                   });
     if (!agrees) continue;
     own.ranks.push_back(rank.status);
-    for (const Member& member : members) {
-      processes.emplace(member.process, ProcessStatus{member.pid, Response::Silent, member.onOtherHost != 0, {}});
+    own.member = members[static_cast<size_t>(rank.status.rank)];
+    for (const Member& member : rank.members) {
+      ProcessStatus& other = processes.emplace(member.process, ProcessStatus{member, Response::Silent, {}}).first->second;
+      if (member.ended != 0) other.member.ended = 1;
     }
     if (known == communicators.end()) communicators[rank.status.hash] = rank.members;
   }
@@ -486,16 +504,15 @@ void Job::add(uint64_t process, int32_t pid, const std::vector<RankReport>& rank
 std::string textReport(const Job& job, bool verbose) { return TextReport(job, verbose).text(); }
 
 std::string jsonReport(const Job& job) {
-  std::string node = quoted(nodeName());
   std::vector<std::string> comms;
   for (const Communicator& comm : communicatorsOf(job)) {
     std::vector<std::string> ranks, missing;
     for (size_t rank = 0; rank < comm.size(); rank++) {
       const Member& member = comm.member(rank);
       if (comm.ranks[rank] != nullptr) {
-        ranks.push_back(jsonOf(*comm.ranks[rank], member, node));
+        ranks.push_back(jsonOf(*comm.ranks[rank], member));
       } else {
-        missing.push_back(jsonOfMissing(rank, member, processOf(job, member).response, node));
+        missing.push_back(jsonOfMissing(rank, member, processOf(job, member).response));
       }
     }
     comms.push_back(format(
@@ -527,16 +544,10 @@ std::string timeOfDay() {
       local.tm_min, local.tm_sec);
 }
 
-std::string nodeName() {
-  char name[HOST_NAME_MAX + 1] = {};
-  if (gethostname(name, sizeof name - 1) != 0) return "unknown";
-  return name;
-}
-
 std::string describe(const ProcessStatus& process) {
   std::set<int> devices = devicesOf(process);
   return format(
-      "Process %d on node %s managing GPU%s %s", process.pid, nodeName().c_str(), plural(devices.size()),
+      "Process %d on node %s managing GPU%s %s", process.member.pid, nodeOf(process.member).c_str(), plural(devices.size()),
       listOf(devices).c_str());
 }
 
@@ -544,7 +555,7 @@ std::string describeAsJson(const ProcessStatus& process, const char* indent) {
   std::string devices = listOf(devicesOf(process));
   return format(
       "{\n%s  \"host\": %s,\n%s  \"pid\": %d,\n%s  \"cuda_devs\": [%s],\n%s  \"nvml_devs\": [%s]\n%s}", indent,
-      quoted(nodeName()).c_str(), indent, process.pid, indent, devices.c_str(), indent, devices.c_str(), indent);
+      quoted(process.member).c_str(), indent, process.member.pid, indent, devices.c_str(), indent, devices.c_str(), indent);
 }
 
 }  // namespace host

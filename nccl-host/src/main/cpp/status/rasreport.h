@@ -30,9 +30,12 @@ static_assert(sizeof(RankStatus) == 32 + 8 * kCountedCalls, "no padding in messa
 struct Member {
   uint64_t process = 0;  // see processToken
   int32_t pid = 0;
-  uint32_t onOtherHost = 0;
+  uint32_t ended = 0;      // 1: on the host of the process that says so, and ended
+  uint64_t host = 0;       // see hostNumber
+  NetworkAddress address;  // of its service, for other hosts; not valid if it has none
+  char hostName[64] = {};
 };
-static_assert(sizeof(Member) == 16, "no padding in messages");
+static_assert(sizeof(Member) == 112, "no padding in messages");
 
 /** A rank, and the processes of all ranks of its communicator, by rank. */
 struct RankReport {
@@ -60,9 +63,8 @@ enum class Response {
 };
 
 struct ProcessStatus {
-  int32_t pid = 0;
+  Member member;
   Response response = Response::Silent;
-  bool onOtherHost = false;  // cannot be asked
   std::vector<RankStatus> ranks;
 };
 
@@ -81,9 +83,6 @@ std::string jsonReport(const Job& job);
 
 /** The local time, as in "2026-01-31 23:59:59". */
 std::string timeOfDay();
-
-/** The name of this machine. */
-std::string nodeName();
 
 /** A process of an event: "Process 12 on node here managing GPU 0". */
 std::string describe(const ProcessStatus& process);

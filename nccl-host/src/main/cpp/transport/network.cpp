@@ -151,14 +151,15 @@ std::string NetworkAddress::text() const {
   return format(family == AF_INET6 ? "[%s]:%u" : "%s:%u", name, static_cast<unsigned>(port));
 }
 
+std::string nodeName() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
+
 uint64_t hostNumber() {
   std::string host = environment("NCCL_HOSTID");
   if (host.empty()) host = bootId();
-  if (host.empty()) {
-    char name[256] = {};
-    gethostname(name, sizeof name - 1);
-    host = name;
-  }
+  if (host.empty()) host = nodeName();
   char space[64] = {};
   ssize_t length = readlink("/proc/self/ns/net", space, sizeof space - 1);
   Digest hash = sha256(host + '\n' + std::string(space, static_cast<size_t>(std::max<ssize_t>(length, 0))));

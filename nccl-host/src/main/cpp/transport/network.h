@@ -26,6 +26,9 @@ struct NetworkAddress {
 };
 static_assert(sizeof(NetworkAddress) == 24, "no padding in messages");
 
+/** The name of this machine. */
+std::string nodeName();
+
 /**
  * Identifies the host of this process. Processes with equal numbers can connect by the sockets of socket.h: they have the same
  * network namespace, and NCCL_HOSTID or the boot of their kernel is the same.

@@ -30,6 +30,8 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.BiConsumer;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
@@ -40,6 +42,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The host engine between hosts, which are network namespaces: ranks of one of them share memory, those of two connect by TCP. */
 @Timeout(600)
@@ -211,6 +214,48 @@ class HostsEngineTest {
                 long millis = CutLinksTest.millis(outcome, killed, "lost: .*rank 2");
                 assertTrue(millis < 1000, millis + " ms");
             }
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void theStatusServiceAsksTheProcessesOfAllHosts(boolean encrypted) throws IOException {
+        if (encrypted) {
+            requireOpenSsl();
+        }
+        Path key = Files.writeString(folder.resolve("key"), "0123456789abcdef0123456789abcdef");
+        Files.setPosixFilePermissions(key, PosixFilePermissions.fromString("rw-------"));
+        try (Hosts hosts = Hosts.connected(3)) {
+            List<Running> running = new ArrayList<>();
+            for (ChildJvm rank : ranks(hosts, List.of(0, 0, 1, 2))) {
+                rank.environment("NCCL_RAS_ADDR", "localhost:28028");
+                if (encrypted) {
+                    rank.environment("NCCL4J_ENCRYPTION_KEY_FILE", key.toString());
+                }
+                running.add(rank.start(AddingRank.class));
+            }
+            running.forEach(rank -> rank.awaitText("process "));
+            for (int host : new int[] {0, 2}) {
+                Outcome outcome = new ChildJvm()
+                        .by(hosts.on(host))
+                        .property("nccl4j.engine", "host")
+                        .run(Main.class, "ras", "--force", "--json");
+                assertEquals(0, outcome.exitCode(), outcome.output());
+                Set<String> ranks = new TreeSet<>();
+                Matcher rank = Pattern.compile("\"rank\": (\\d+)").matcher(outcome.output());
+                while (rank.find()) {
+                    ranks.add(rank.group(1));
+                }
+                assertEquals(Set.of("0", "1", "2", "3"), ranks, outcome.output());
+                assertTrue(outcome.output().contains("\"missing_ranks_count\": 0"), outcome.output());
+            }
+            Outcome text = new ChildJvm()
+                    .by(hosts.on(1))
+                    .property("nccl4j.engine", "host")
+                    .run(Main.class, "ras", "--force");
+            assertTrue(text.output().contains("      3        1-2            1          4        4"), text.output());
+            running.forEach(rank -> ChildProcesses.kill(rank.process()));
+            running.forEach(Running::await);
         }
     }
 }
