@@ -212,8 +212,8 @@ class Server {
       if (other.get() == &from || !other->hasJoined() || other->hello.fails || sameNetwork(other->hello, hello)) continue;
       broken(
           ncclInvalidUsage, format(
-                                "rank %d (%s) uses %s between hosts, and rank %d (%s) uses %s: NCCL_NET_PLUGIN and NCCL_NET must choose the "
-                                "same at all ranks",
+                                "rank %d (%s) uses %s between hosts, and rank %d (%s) uses %s: NCCL_NET_PLUGIN and NCCL_NET must choose "
+                                "one plugin for all ranks",
                                 hello.rank, textOf(hello.hostName).c_str(), networkOf(hello).c_str(), other->hello.rank,
                                 textOf(other->hello.hostName).c_str(), networkOf(other->hello).c_str()));
       return;

@@ -46,7 +46,7 @@ class NetConnection {
   size_t receive(void* data, size_t size);
 
  private:
-  /** What each end tells the other one on the socket. */
+  /** The first message of both ends on the socket. */
   struct Hello {
     uint32_t piece = 0;  // maximum number of bytes
     uint32_t unused = 0;
