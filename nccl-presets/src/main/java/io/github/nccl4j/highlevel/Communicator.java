@@ -341,7 +341,7 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * {@return the {@code ncclComm_t} for native code, while whose use the caller must keep the communicator open}
+     * {@return the {@code ncclComm_t} for native code, valid while the communicator is open}
      *
      * @throws IllegalStateException if the communicator is not open
      */

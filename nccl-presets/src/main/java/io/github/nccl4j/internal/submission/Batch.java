@@ -24,7 +24,7 @@ import java.util.stream.Collectors;
  * to NCCL before the launch of the outermost group, since NCCL can't discard operations of a group; then
  * {@link BatchLaunch} makes the calls.
  *
- * <p>Confined to its thread. The thread's next group reuses the batch with its operations.
+ * <p>Confined to its thread. The thread's next group reuses the batch.
  */
 public final class Batch implements CommunicatorCore.OpenGroup {
     private static final ThreadLocal<Batch> OF_THREAD = ThreadLocal.withInitial(Batch::new);
